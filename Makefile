@@ -85,7 +85,7 @@ test-backends: cargo-is-there ## run the tests of the backends with llguidance a
 
 test-llama-cpp: cargo-is-there ## run the tests of the runtime with its model on top of llama.cpp (needs cmake, a C++ compiler and libclang)
 	@scripts/assets.sh smollm2
-	@found=$$(scripts/llama_cpp_needs.sh) && { [ -z "$$found" ] || export LIBCLANG_PATH="$$found"; } && $(CARGO) test -p maskwright-runtime --features llama-cpp
+	@scripts/llama_cpp_needs.sh $(CARGO) test -p maskwright-runtime --features llama-cpp
 
 capi: cargo-is-there ## build the C library and put it with its headers into target/capi
 	$(CARGO) build $(CAPI_FLAGS) -p maskwright-capi

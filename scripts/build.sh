@@ -22,9 +22,7 @@ else
 fi
 begin=$(date +%s)
 if [ "${2:-}" = llama-cpp ]; then
-    found=$(scripts/llama_cpp_needs.sh)
-    [ -z "$found" ] || export LIBCLANG_PATH="$found"
-    "$CARGO" build --release --locked -p maskwright-cli --features llama-cpp
+    scripts/llama_cpp_needs.sh "$CARGO" build --release --locked -p maskwright-cli --features llama-cpp
 else
     "$CARGO" build --release --locked -p maskwright-cli
 fi

@@ -2,7 +2,8 @@
 schemas are checked by it, without it by their keys.
 
     python scripts/load_test.py answers --count 10000       constrained answers at temperature 1.5: is every one right?
-    python scripts/load_test.py speed                       constrained against free, jump-forward, many against one
+    python scripts/load_test.py speed --start PROGRAM       tokens a second, constrained against free, with the mask alone and with jump-forward
+    python scripts/load_test.py compiles                    a stream beside constraints that take long to compile: how much later do its tokens come?
     python scripts/load_test.py schemas --count 300         different schemas at once: who waits for whose compile?
     python scripts/load_test.py first                       the first byte of an answer to a cold schema of 100 KB
     python scripts/load_test.py open --connections 1000     slow readers and dropped connections: who is lost, what leaks?
@@ -17,6 +18,7 @@ says that something was lost, wrong or stuck; speed never does.
 import argparse
 import asyncio
 import json
+import os
 import random
 import re
 import subprocess
@@ -74,6 +76,14 @@ class Server:
         text = await reader.read()
         writer.close()
         return dechunked(head, text).decode()
+
+    def processor_seconds(self):
+        """Seconds that the processors have worked for the process."""
+        if self.pid is None:
+            return float("nan")
+        with open(f"/proc/{self.pid}/stat") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory(self):
         """Megabytes that the process holds."""
@@ -213,43 +223,43 @@ async def answers(server, args):
 
 
 async def speed(server, args):
-    """Tokens a second, constrained and free, alternating; then documents a second with jump-forward."""
-    await server.ask("/v1/chat/completions", chat("Describe a person.", max_tokens=100, **with_schema(PERSON)))
+    """Tokens a second, free and constrained, with the mask alone and with jump-forward, in turn. Of each round the quotient counts, so that what else the machine does cancels out; then the
+    median of the quotients. The processor's time for a token is told as well: it does not depend on what else runs."""
+    # The same number of tokens for all: a long list that never ends by itself, and text that may not end.
+    limited = {"max_tokens": args.tokens, "maskwright": {"tokens": True, "finish": False, "whitespace": "compact"}}
+    constrained = {**limited, **with_schema({"type": "array", "items": PERSON, "minItems": 1000})}
+    ways = {"free": (server, {**limited, "logit_bias": {str(token): -100 for token in args.end}})}
+    if args.masks_alone is not None:
+        ways["mask alone"] = (args.masks_alone, constrained)
+    ways["jump-forward"] = (server, constrained)
 
-    async def batch(size, fields):
-        begin = time.monotonic()
-        bodies = [chat("Describe a person.", temperature=1, seed=seed, **fields) for seed in range(size)]
-        found = await asyncio.gather(*(server.ask("/v1/chat/completions", body) for body in bodies))
-        seconds = time.monotonic() - begin
-        usage = [one["usage"]["completion_tokens"] for one in found]
-        forced = [one.get("maskwright", {}).get("forced_tokens", 0) for one in found]
-        return seconds, sum(usage), sum(forced)
+    async def batch(size, way, seed):
+        """Tokens a second while answers are written, the processor's time for a token in ms, and the share of forced tokens."""
+        where, fields = ways[way]
+        before = where.processor_seconds()
+        bodies = [chat("Describe some people.", temperature=1, seed=seed * 100 + number, **fields) for number in range(size)]
+        found = await asyncio.gather(*(where.ask("/v1/chat/completions", body) for body in bodies))
+        tokens = sum(one["usage"]["completion_tokens"] for one in found)
+        told = [one["maskwright"] for one in found]
+        decode = sum(one["decode_micros"] for one in told) / 1e6 / size
+        return tokens / decode, 1000 * (where.processor_seconds() - before) / tokens, sum(one["forced_tokens"] for one in told) / tokens
 
-    # The same number of tokens for both: a long list that never ends by itself, and text that may not end.
-    endless = {"type": "array", "items": PERSON, "minItems": 1000}
-    limited = {"max_tokens": args.tokens, "maskwright": {"tokens": True, "finish": False}}
-    free = {**limited, "logit_bias": {str(token): -100 for token in args.end}}
+    for way in ways:
+        await batch(1, way, 0)
+    print(f"{'':22} {'tokens/s':>8}   {'constrained : free':>26}   {'processor time':>14}   forced")
+    print(f"{'':22} {'p50':>8}   {'p10':>8} {'p50':>8} {'p90':>8}   {': free, p50':>14}")
     for size in (1, 16):
-        rates = {"free": [], "constrained": []}
-        for _ in range(args.rounds):
-            for name, fields in (("free", free), ("constrained", {**limited, **with_schema(endless)})):
-                seconds, tokens, forced = await batch(size, fields)
-                rates[name].append((tokens - forced) / seconds)
-                share = forced / tokens
-        ratios = [c / f for c, f in zip(rates["constrained"], rates["free"])]
-        print(f"batch {size:2}: free {percentile(rates['free'], 0.5):.1f}, constrained {percentile(rates['constrained'], 0.5):.1f} tokens/s asked of the model; "
-              f"ratio median {percentile(ratios, 0.5):.3f} (from {min(ratios):.3f} to {max(ratios):.3f}); {100 * share:.0f} % more were forced")
-    for style in ("flexible", "compact", "natural"):
-        for size in (1, 16):
-            fields = {**with_schema(PERSON), "max_tokens": 200, "maskwright": {"tokens": True, "whitespace": style, "finish": True}}
-            seconds, tokens, forced = await batch(size, fields)
-            print(f"documents, {style}, batch {size:2}: {tokens / seconds:.1f} tokens/s, {100 * forced / tokens:.0f} % of them forced")
-    one, many = [], []
-    for _ in range(args.rounds):
-        for size, rates in ((1, one), (16, many)):
-            seconds, tokens, _ = await batch(size, free)
-            rates.append(tokens / seconds)
-    print(f"16 at once: {percentile(many, 0.5):.1f} tokens/s against {percentile(one, 0.5):.1f} for one: {percentile(many, 0.5) / percentile(one, 0.5):.2f} times")
+        seen = {way: [] for way in ways}
+        for number in range(1, args.rounds + 1):
+            # Nobody is always the first.
+            for at in range(len(ways)):
+                way = list(ways)[(number + at) % len(ways)]
+                seen[way].append(await batch(size, way, number))
+        for way, measured in seen.items():
+            rates = [one[0] / free[0] for one, free in zip(measured, seen["free"])]
+            costs = [one[1] / free[1] for one, free in zip(measured, seen["free"])]
+            shown = " ".join(f"{percentile(rates, share):8.3f}" for share in (0.1, 0.5, 0.9))
+            print(f"{size:2} × {way:17} {percentile([one[0] for one in measured], 0.5):8.1f}   {shown}   {percentile(costs, 0.5):14.3f}   {100 * percentile([one[2] for one in measured], 0.5):4.0f} %", flush=True)
 
 
 def numbered(number, width):
@@ -373,14 +383,13 @@ HOSTILE = {
 }
 
 
-async def gaps(server, args):
-    """The longest time between two tokens of a stream: alone, beside a free answer, and beside each of the hostile constraints."""
-    going = {"max_tokens": args.tokens, "logit_bias": {str(token): -100 for token in args.end}}
+def writer(server, args):
+    """Somebody who has a long answer written, and tells the times between its tokens in milliseconds."""
 
     async def stream():
-        """The times between the tokens, in milliseconds."""
-        body = chat("Tell a long story.", stream=True, temperature=1, seed=1, **going)
-        reader, writer = await server.send("/v1/chat/completions", body)
+        bias = {str(token): -100 for token in args.end}
+        body = chat("Tell a long story.", stream=True, temperature=1, seed=1, max_tokens=args.tokens, logit_bias=bias)
+        reader, connection = await server.send("/v1/chat/completions", body)
         times, rest = [], b""
         await reader.readuntil(b"\r\n\r\n")
         while part := await reader.read(1 << 16):
@@ -388,11 +397,19 @@ async def gaps(server, args):
             rest += part
             times += [now] * rest.count(b'"delta"')
             rest = rest[rest.rfind(b"\n") + 1 :]
-        writer.close()
+        connection.close()
         # The first chunk has no token, and some tokens no text.
         if len(times) < args.tokens // 2:
             raise Failed(f"a stream ended after {len(times)} chunks: {rest[:300]!r}")
         return [1000 * (after - before) for before, after in zip(times[1:], times[2:])]
+
+    return stream
+
+
+async def gaps(server, args):
+    """The longest time between two tokens of a stream: alone, beside a free answer, and beside each of the hostile constraints."""
+    bias = {"logit_bias": {str(token): -100 for token in args.end}}
+    stream = writer(server, args)
 
     async def others(fields, ends):
         """One answer after the other, until it is enough. What became of them."""
@@ -438,7 +455,7 @@ async def gaps(server, args):
     await measure(None)
     # Alone before each of them, and the longest gap as the median of the rounds, because a machine has other things to do now and then.
     print(f"{'beside':32} {'alone: p50':>10} {'longest':>8}   {'p50':>6} {'p99':>7} {'longest':>8} {'more':>8}   {'wait a step':>11}   what became of the others")
-    for name, fields in {"a free answer": {"logit_bias": going["logit_bias"]}, **HOSTILE}.items():
+    for name, fields in {"a free answer": bias, **HOSTILE}.items():
         alone, alone_longest, _ = await measure(None)
         before = await waited()
         found, longest, ends = await measure(fields)
@@ -447,6 +464,77 @@ async def gaps(server, args):
         usual, now = percentile(alone_longest, 0.5), percentile(longest, 0.5)
         print(f"{name:32} {percentile(alone, 0.5):10.1f} {usual:8.1f}   {percentile(found, 0.5):6.1f} {percentile(found, 0.99):7.1f} {now:8.1f} {now - usual:+8.1f} ms "
               f"{1000 * wait / max(steps, 1):8.3f} ms   {counted}", flush=True)
+
+
+def slow_to_compile(number):
+    """Constraints that are known to take long, or to be refused late; other ones for each number, so that none is known already."""
+    names = [f"n{number}_{index}" for index in range(10_000)]
+    open_objects = [{"properties": {name: {"type": "integer"}, "kind": {"pattern": f"^{name}"}}} for name in names[:50]]
+    schema = lambda body: {"type": "json_schema", "json_schema": {"name": "x", "schema": body}}
+    regex = lambda pattern: {"type": "regex", "pattern": pattern}
+    return {
+        "a small pattern": regex(f"{number}[a-z]+"),
+        "12 unanchored patternProperties": schema({"type": "object", "patternProperties": {f"a{number}.*{chr(98 + index)}": {"type": "integer"} for index in range(12)}}),
+        "10,000 properties": schema({"type": "object", "properties": {name: {"type": "integer"} for name in names}}),
+        "10,000 required names": schema({"type": "object", "required": names}),
+        "10 times contains": schema({"type": "array", "allOf": [{"contains": {"const": name}} for name in names[:10]]}),
+        "oneOf 50 open objects": schema({"oneOf": open_objects}),
+        "20,000 rules in a chain": {"type": "ebnf", "grammar": f'root ::= r0\n' + "\n".join(f"r{i} ::= r{i + 1}" for i in range(20_000)) + f'\nr20000 ::= "{number}"'},
+        "10 look-aheads": regex("".join(f"(?=.*{number}{chr(97 + index)})" for index in range(10)) + ".*"),
+        "a{0,1000000} before b{0,1000000}": regex(f"{number}a{{0,1000000}}b{{0,1000000}}"),
+        "pattern of many states": regex(f"{number}.*[ab].{{14}}c"),
+    }
+
+
+async def compiles(server, args):
+    """The time between two tokens of a stream, alone and while constraints are compiled that take long, in turn."""
+    stream = writer(server, args)
+    first = random.randrange(1 << 30)
+
+    async def others(pick, ends, times):
+        number = first
+        while True:
+            number += 1
+            all_of_them = slow_to_compile(number)
+            for name in pick or all_of_them:
+                begin = time.monotonic()
+                body = chat("Tell a long story.", max_tokens=1, response_format=all_of_them[name], maskwright={"finish": False})
+                try:
+                    await server.ask("/v1/chat/completions", body)
+                    ends.append("compiled")
+                except Failed as failure:
+                    if not str(failure).startswith("400: "):
+                        raise
+                    ends.append("refused")
+                times.append(1000 * (time.monotonic() - begin))
+                # A client that asks again and again is another test.
+                await asyncio.sleep(0.05)
+
+    print(f"{'':34} {'alone, ms':>23}   {'beside it, ms':>23}   {'more, ms':>23}")
+    print(f"{'beside':34}" + 3 * f"{'p50':>8} {'p90':>7} {'p99':>7}  " + "  compiles")
+    await stream()
+    # What the machine does besides can be seen where there is nobody beside the stream.
+    kinds = {"nobody": ([], 0)} | {name: ([name], 1) for name in slow_to_compile(0)} | {"all of them, 4 clients": (None, 4)}
+    for name, (pick, clients) in kinds.items():
+        ends, times, alone, beside = [], [], [], []
+        for _ in range(args.rounds):
+            alone += await stream()
+            working = [asyncio.create_task(others(pick, ends, times)) for _ in range(clients)]
+            try:
+                beside += await stream()
+            finally:
+                for one in working:
+                    one.cancel()
+                results = await asyncio.gather(*working, return_exceptions=True)
+            failures = [result for result in results if isinstance(result, Failed)]
+            if failures:
+                raise failures[0]
+        shares = (0.5, 0.9, 0.99)
+        usual, now = [percentile(alone, share) for share in shares], [percentile(beside, share) for share in shares]
+        counted = ", ".join(f"{ends.count(end)} {end}" for end in sorted(set(ends))) or "none ended in time"
+        show = lambda values, sign="": " ".join(f"{value:{sign}7.1f}" for value in values)
+        compiled = f"{counted}, answered in {percentile(times, 0.5):.0f} ms" if times else counted if clients else ""
+        print(f"{name:34} {show(usual)}   {show(now)}   {show([b - a for a, b in zip(usual, now)], '+')}   {compiled}", flush=True)
 
 
 RECIPE = {
@@ -534,21 +622,35 @@ async def prompts(server, args):
         await asyncio.sleep(1)
 
 
-def start(program):
-    """A server on a free port, and where it is."""
-    server = subprocess.Popen([program, "serve", "--port", "0", "--log", "off"], stdout=subprocess.PIPE, text=True)
-    line = server.stdout.readline()
+def start(program, *flags):
+    """A server on a free port, as a process."""
+    process = subprocess.Popen([program, "serve", "--port", "0", "--log", "off", *flags], stdout=subprocess.PIPE, text=True)
+    line = process.stdout.readline()
     found = re.search(r"http://\S+", line)
     if not found:
         sys.exit(f"the server did not start: {line!r}")
-    return server, found[0]
+    return process, Server(found[0], process.pid)
+
+
+LOADS = {
+    "answers": answers,
+    "speed": speed,
+    "schemas": schemas,
+    "first": first,
+    "open": opened,
+    "gaps": gaps,
+    "compiles": compiles,
+    "masks": masks,
+    "prompts": prompts,
+}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("load", choices=["answers", "speed", "schemas", "first", "open", "gaps", "masks", "prompts"])
+    parser.add_argument("load", choices=list(LOADS))
     parser.add_argument("--url", default="http://127.0.0.1:8000")
     parser.add_argument("--start", metavar="PROGRAM", help="start this program as a server, and stop it in the end")
+    parser.add_argument("--flag", action="append", default=[], help="a flag for it, as in --flag=--runtime=llama-cpp")
     parser.add_argument("--pid", type=int, help="the server's process")
     parser.add_argument("--count", type=int, default=300, help="answers or schemas")
     parser.add_argument("--parallel", type=int, default=16, help="answers at the same time")
@@ -556,20 +658,22 @@ def main():
     parser.add_argument("--seconds", type=float, default=60, help="of a round of `open`")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--words", type=int, default=400, help="of a prompt of `prompts`, about four tokens each")
-    parser.add_argument("--tokens", type=int, default=48, help="of an answer of `speed`, of a stream of `gaps`")
-    parser.add_argument("--end", type=int, nargs="*", default=[0, 2], help="end tokens of the model, for `speed` and `gaps`")
+    parser.add_argument("--tokens", type=int, default=48, help="of an answer of `speed`, of a stream of `gaps` and `compiles`")
+    parser.add_argument("--end", type=int, nargs="*", default=[0, 2], help="end tokens of the model, for `speed`, `gaps` and `compiles`")
     args = parser.parse_args()
-    load = {"answers": answers, "speed": speed, "schemas": schemas, "first": first, "open": opened, "gaps": gaps, "masks": masks, "prompts": prompts}[args.load]
-    process = None
-    if args.start:
-        process, args.url = start(args.start)
-        args.pid = process.pid
+    server, processes, args.masks_alone = Server(args.url, args.pid), [], None
     try:
-        asyncio.run(load(Server(args.url, args.pid), args))
+        if args.start:
+            process, server = start(args.start, *args.flag)
+            processes.append(process)
+        if args.start and args.load == "speed":
+            process, args.masks_alone = start(args.start, "--no-jump-forward", *args.flag)
+            processes.append(process)
+        asyncio.run(LOADS[args.load](server, args))
     except Failed as failure:
         sys.exit(str(failure))
     finally:
-        if process is not None:
+        for process in processes:
             process.terminate()
             process.wait()
 

@@ -2,7 +2,6 @@
 
 #![no_main]
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -12,7 +11,8 @@ use axum::http::{Request, StatusCode};
 use libfuzzer_sys::fuzz_target;
 use maskwright::Compiler;
 use maskwright::service::{Service, Settings as Compiling};
-use maskwright_runtime::model::{Feed, Logits, Model, ModelError, SequenceId, Wanted};
+use maskwright_runtime::Sampling;
+use maskwright_runtime::model::{ByText, chance};
 use maskwright_runtime::scheduler::Options;
 use maskwright_runtime::text::chat::ChatTemplate;
 use maskwright_server::{Engine, Parts, Server, Settings};
@@ -46,11 +46,12 @@ static ROUTER: LazyLock<Router> = LazyLock::new(|| {
     let compiler = Arc::new(Compiler::new(tokenizer.vocabulary().clone()));
     let parts = Parts {
         name: "fuzzed".into(),
-        model: Box::new(Chance::default()),
+        model: Box::new(ByText::new(END as usize + 1, CONTEXT, write)),
         tokenizer,
         template: Some(Arc::new(ChatTemplate::new(TEMPLATE).expect("a sound template"))),
         first: None,
         format: None,
+        sampling: Sampling::default(),
     };
     let compiling = Compiling { timeout: Duration::from_secs(2), memory: 64 << 20, ..Compiling::default() };
     let service = Service::new(compiling).expect("threads");
@@ -82,68 +83,9 @@ fn base64(byte: u8) -> String {
 }
 
 /// Its next token depends on the text so far, and the end becomes likely soon.
-#[derive(Debug, Default)]
-struct Chance {
-    texts: BTreeMap<SequenceId, Vec<TokenId>>,
-    next: u64,
-}
-
-impl Model for Chance {
-    fn width(&self) -> usize {
-        END as usize + 1
-    }
-
-    fn context(&self) -> usize {
-        CONTEXT
-    }
-
-    fn open(&mut self) -> SequenceId {
-        self.next += 1;
-        self.texts.insert(SequenceId(self.next), Vec::new());
-        SequenceId(self.next)
-    }
-
-    fn fork(&mut self, of: SequenceId, length: usize) -> Result<SequenceId, ModelError> {
-        let text = self.texts.get(&of).ok_or(ModelError::NoSequence(of))?[..length].to_vec();
-        let id = self.open();
-        self.texts.insert(id, text);
-        Ok(id)
-    }
-
-    fn truncate(&mut self, sequence: SequenceId, length: usize) -> Result<(), ModelError> {
-        self.texts.get_mut(&sequence).ok_or(ModelError::NoSequence(sequence))?.truncate(length);
-        Ok(())
-    }
-
-    fn close(&mut self, sequence: SequenceId) {
-        self.texts.remove(&sequence);
-    }
-
-    fn length(&self, sequence: SequenceId) -> Result<usize, ModelError> {
-        Ok(self.texts.get(&sequence).ok_or(ModelError::NoSequence(sequence))?.len())
-    }
-
-    fn step(&mut self, feeds: &[Feed<'_>], logits: &mut Logits) -> Result<(), ModelError> {
-        let width = self.width();
-        let mut rows = Vec::new();
-        for feed in feeds {
-            let text = self.texts.get_mut(&feed.sequence).ok_or(ModelError::NoSequence(feed.sequence))?;
-            text.extend(feed.tokens);
-            if feed.wanted == Wanted::Last {
-                let seed = text.iter().fold(7_u32, |seed, token| seed.wrapping_mul(31).wrapping_add(token.0));
-                rows.extend(
-                    (0..width as u32).map(|id| f32::from((seed.wrapping_mul(id + 1) >> 20) as u16) / 500.0),
-                );
-                if let Some(end) = rows.last_mut() {
-                    *end += text.len() as f32 / 8.0;
-                }
-            }
-        }
-        logits.reset(rows.len() / width, width).copy_from_slice(&rows);
-        Ok(())
-    }
-
-    fn cache_bytes(&self) -> usize {
-        self.texts.values().map(Vec::len).sum()
+fn write(text: &[TokenId], row: &mut [f32]) {
+    chance(text, row);
+    if let Some(end) = row.last_mut() {
+        *end += text.len() as f32 / 16.0;
     }
 }

@@ -36,6 +36,8 @@ const PATIENCE: u32 = 32;
 pub struct CancelToken {
     asked: AtomicBool,
     deadline: OnceLock<Instant>,
+    slow: OnceLock<(Instant, fn())>,
+    is_slow: AtomicBool,
 }
 
 impl CancelToken {
@@ -53,6 +55,27 @@ impl CancelToken {
     pub fn after(&self, time: Duration) {
         if let Some(deadline) = Instant::now().checked_add(time) {
             self.deadline.get_or_init(|| deadline);
+        }
+    }
+
+    /// Has the thread that works call a function once, if the work takes longer than this from now on: it may make room for others. Only the first call counts.
+    pub fn when_slow(&self, time: Duration, then: fn()) {
+        if let Some(moment) = Instant::now().checked_add(time) {
+            self.slow.get_or_init(|| (moment, then));
+        }
+    }
+
+    /// Whether the function of [`Self::when_slow`] was called.
+    pub fn is_slow(&self) -> bool {
+        self.is_slow.load(Ordering::Relaxed)
+    }
+
+    fn notice_slowness(&self) {
+        if let Some((moment, then)) = self.slow.get()
+            && Instant::now() >= *moment
+            && !self.is_slow.swap(true, Ordering::Relaxed)
+        {
+            then();
         }
     }
 
@@ -100,7 +123,12 @@ pub fn looks() -> u32 {
 
 /// The same as [`must_stop`], for those who call it rarely.
 pub fn must_stop_now() -> bool {
-    CURRENT.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.is_cancelled() || stop.is_late()))
+    CURRENT.with_borrow(|stop| {
+        stop.as_ref().is_some_and(|stop| {
+            stop.notice_slowness();
+            stop.is_cancelled() || stop.is_late()
+        })
+    })
 }
 
 #[cfg(test)]
@@ -132,6 +160,25 @@ mod tests {
         let stop = CancelToken::new();
         stop.after(Duration::ZERO);
         assert!(with_cancel(&stop, build_something_long).is_err() && stop.is_late() && !stop.is_cancelled());
+    }
+
+    #[test]
+    fn slow_work_is_noticed_once_by_who_does_it() {
+        thread_local! {
+            static NOTICED: Cell<u32> = const { Cell::new(0) };
+        }
+        let notice = || NOTICED.set(NOTICED.get() + 1);
+        let quick = CancelToken::new();
+        quick.when_slow(Duration::from_secs(1_000_000), notice);
+        assert!(!with_cancel(&quick, must_stop_now) && !quick.is_slow());
+        let slow = CancelToken::new();
+        slow.when_slow(Duration::ZERO, notice);
+        assert!(!slow.is_slow(), "nobody has looked yet");
+        for _ in 0..3 {
+            assert!(!with_cancel(&slow, must_stop_now), "it goes on");
+        }
+        assert!(slow.is_slow());
+        assert_eq!(NOTICED.get(), 1);
     }
 
     #[test]

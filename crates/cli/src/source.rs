@@ -47,7 +47,9 @@ impl Source {
         let begin = Instant::now();
         let (grammar, remarks) = self.grammar(&compiler)?;
         let compiled = compiler.compile_grammar(&grammar, remarks);
-        let constraint = compiled.map_err(|error| self.failure(&error))?;
+        // Only the way from the text to the end knows which part of the text leaves nothing.
+        let told = |error| compiler.compile(&self.constraint).err().unwrap_or(error);
+        let constraint = compiled.map_err(|error| self.failure(&told(error)))?;
         Ok(Compiled { constraint, grammar, time: begin.elapsed() })
     }
 

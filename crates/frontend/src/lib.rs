@@ -1,6 +1,7 @@
 //! Constraint languages (regex, choice, EBNF, GBNF, Lark, JSON Schema, structural tags) lowered to the grammar representation.
 
 pub mod choice;
+mod culprit;
 mod dialect;
 pub mod ebnf;
 pub mod gbnf;

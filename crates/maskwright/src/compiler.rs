@@ -247,15 +247,36 @@ impl Compiler {
         options: &Options,
     ) -> Result<CompiledConstraint, Error> {
         let (grammar, remarks) = constraint.grammar(options, Some(&self.vocabulary))?;
+        let placed = |error| self.placed(error, constraint, options);
         if options.prefix.is_empty() {
-            return self.bind(&grammar, remarks, &options.limits);
+            return self.bind(&grammar, remarks, &options.limits).map_err(placed);
         }
         let longer = behind(&options.prefix, &grammar)?;
         match self.bind(&longer, Remarks::default(), &options.limits) {
             Ok(compiled) => Ok(CompiledConstraint::new(compiled.bound().clone(), remarks)),
             // The places of a report are those of the grammar alone.
-            Err(error) => Err(self.bind(&grammar, remarks, &options.limits).err().unwrap_or(error)),
+            Err(error) => Err(placed(self.bind(&grammar, remarks, &options.limits).err().unwrap_or(error))),
         }
+    }
+
+    /// An error with its place in the source, if no text matches and it can be found out why.
+    fn placed(&self, error: Error, constraint: &Constraint, options: &Options) -> Error {
+        if !matches!(error, Error::Compile(CompileError::Empty { .. })) {
+            return error;
+        }
+        let is_empty = |grammar: &Grammar| match self.bind(grammar, Remarks::default(), &options.limits) {
+            Ok(_) => Some(false),
+            Err(Error::Compile(CompileError::Empty { .. })) => Some(true),
+            Err(_) => None,
+        };
+        let found = match constraint {
+            Constraint::Regex(pattern) => regex::why_empty(pattern, &options.regex, is_empty),
+            Constraint::Lark(source) => {
+                lark::why_empty(source, &options.lark, &options.json_schema, is_empty)
+            }
+            _ => None,
+        };
+        found.map_or(error, |place| Error::Source(vec![place]))
     }
 
     /// Compiles a grammar that [`grammar`](Self::grammar) has read, with its remarks, or one that was built by other means, with

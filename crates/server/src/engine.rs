@@ -194,14 +194,14 @@ impl Engine {
         Ok(tokens)
     }
 
-    /// The tokens of a conversation.
+    /// A conversation as a prompt.
     pub(crate) fn chat(
         &self,
         messages: &Value,
         tools: Option<&Value>,
         variables: Map<String, Value>,
         param: &str,
-    ) -> Result<Vec<TokenId>> {
+    ) -> Result<Prompt> {
         let template = self.template.as_ref().ok_or_else(|| {
             let message = "the model has no chat template; use /v1/completions with a plain prompt";
             ApiError::value(param, message)
@@ -231,7 +231,7 @@ impl Engine {
         let tokens = encode_prompt(&self.tokenizer, &text);
         let tokens = tokens.map_err(|error| ApiError::value(param, error.to_string()))?;
         self.check_length(tokens.len(), param)?;
-        Ok(tokens)
+        Ok(Prompt { tokens, begins_thoughts: self.format.is_begun_by(&text) })
     }
 
     /// A text with more bytes than the context can hold is not worth encoding.
@@ -265,6 +265,13 @@ impl Engine {
     pub(crate) fn submit(&self, request: Request, sink: Box<dyn Sink>) -> Result<()> {
         self.scheduler.submit(request, sink).map_err(|error| unsubmitted(&error))
     }
+}
+
+/// A conversation, as the model reads it.
+pub(crate) struct Prompt {
+    pub(crate) tokens: Vec<TokenId>,
+    /// Whether it ends where the model's thoughts begin.
+    pub(crate) begins_thoughts: bool,
 }
 
 /// Why a request was not taken.

@@ -28,11 +28,13 @@
 //! | `race`      | which terminals begin where a lazy one does                                                 |
 //! | `lower`     | definitions → [`Grammar`]; `terminal` patterns, `ending` lazy matches, `substring` `%regex`, `schema` `%json` |
 //! | `warn`      | what is right, but perhaps not meant                                                        |
+//! | `empty`     | which part is to blame if no text matches                                                   |
 //!
 //! Errors and warnings are [`Diagnostic`]s, as in [`ebnf`](crate::ebnf).
 
 pub mod ast;
 mod common;
+mod empty;
 pub(crate) mod ending;
 mod lex;
 mod lower;
@@ -108,4 +110,16 @@ pub fn grammar(
 ) -> Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>> {
     let source = parse(source, options)?;
     lower(&source, options, schemas)
+}
+
+/// Where in a source the reason stands that no text matches it. `is_empty` is asked whether no text matches a grammar; it says `None` if it does not know.
+///
+/// `None` if there is no such place, or it cannot be found.
+pub fn why_empty(
+    source: &str,
+    options: &Options,
+    schemas: &json_schema::Options,
+    is_empty: impl FnMut(&Grammar) -> Option<bool>,
+) -> Option<Diagnostic> {
+    empty::why_empty(source, options, schemas, is_empty)
 }

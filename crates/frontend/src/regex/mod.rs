@@ -36,6 +36,7 @@
 
 mod ast;
 mod class;
+mod empty;
 mod escape;
 mod look;
 mod lower;
@@ -178,11 +179,29 @@ pub(crate) fn lower_ast(
 
 /// Reads a pattern and makes a grammar of it, whose only rule is `root`.
 pub fn grammar(pattern: &str, options: &Options) -> Result<Grammar, Diagnostic> {
+    one_rule(pattern, |builder| lower(pattern, options, builder))
+}
+
+fn one_rule(
+    pattern: &str,
+    lower: impl FnOnce(&mut GrammarBuilder) -> Result<ExprId, Diagnostic>,
+) -> Result<Grammar, Diagnostic> {
     let mut builder = GrammarBuilder::new();
-    let body = lower(pattern, options, &mut builder)?;
+    let body = lower(&mut builder)?;
     let root = builder.declare("root");
     builder.define(root, body);
     builder.finish(root).map_err(|error| Diagnostic::error(Span::new(0, pattern.len()), error.to_string()))
+}
+
+/// Where in a pattern the reason stands that no text matches it. `is_empty` is asked whether no text matches a grammar; it says `None` if it does not know.
+///
+/// `None` if there is no such place, or it cannot be found.
+pub fn why_empty(
+    pattern: &str,
+    options: &Options,
+    is_empty: impl FnMut(&Grammar) -> Option<bool>,
+) -> Option<Diagnostic> {
+    empty::why_empty(pattern, options, is_empty)
 }
 
 /// Reads a pattern and builds its minimal automaton.

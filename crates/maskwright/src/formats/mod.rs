@@ -376,6 +376,23 @@ impl ModelFormat {
         self.reasoning.is_some()
     }
 
+    /// Whether a prompt ends where reasoning begins, so that the model is inside it ([`Thinking::Begun`]).
+    ///
+    /// ```
+    /// use maskwright::formats::ModelFormat;
+    ///
+    /// let format = ModelFormat::named("qwen3")?;
+    /// assert!(format.is_begun_by("<|im_start|>assistant\n<think>\n"));
+    /// assert!(!format.is_begun_by("<|im_start|>assistant\n<think>\n\n</think>\n\n"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_begun_by(&self, prompt: &str) -> bool {
+        let begins = |reasoning: &Reasoning| prompt.trim_end().ends_with(reasoning.begin.trim_end());
+        self.reasoning
+            .as_ref()
+            .is_some_and(|reasoning| !reasoning.begin.trim().is_empty() && begins(reasoning))
+    }
+
     /// What a model may write.
     pub fn tag(&self, request: &Request) -> Result<tag::Format, FormatError> {
         tree::tree(self, request)

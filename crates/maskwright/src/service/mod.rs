@@ -132,6 +132,8 @@ pub struct Settings {
     pub failures_for: Duration,
     /// How many constraints may wait for a worker.
     pub queue: usize,
+    /// What a thread does when a compile has taken longer than 5 ms, such as lowering its priority. When the compile has ended another thread takes its place.
+    pub when_slow: Option<fn()>,
     /// How long an idle worker may compute masks ahead: those that come first, of a constraint that it has just compiled, and those behind the next token, of a matcher
     /// that [asks for it](Matcher::prepare_soon). A constraint that waits to be compiled ends it. Zero, the default, is never.
     pub prepare: Duration,
@@ -148,6 +150,7 @@ impl Default for Settings {
             memory: 256 << 20,
             failures_for: Duration::from_secs(10),
             queue: 10_000,
+            when_slow: None,
             prepare: Duration::ZERO,
         }
     }
@@ -394,6 +397,8 @@ struct Queue {
     /// Those of them that wait for something to do.
     idle: usize,
     stand_ins: Vec<JoinHandle<()>>,
+    /// Threads that took the place of others.
+    successors: Vec<JoinHandle<()>>,
     /// Whether the watch is awake.
     is_watched: bool,
     /// Whether a worker should measure.
@@ -466,7 +471,10 @@ impl Drop for Owner {
         let mut queue = lock(&self.shared.queue);
         queue.is_closed = true;
         let jobs = mem::take(&mut queue.jobs);
-        let stand_ins = mem::take(&mut queue.stand_ins);
+        let others = mem::take(&mut queue.stand_ins)
+            .into_iter()
+            .chain(mem::take(&mut queue.successors))
+            .collect::<Vec<_>>();
         for (flight, _) in &queue.running {
             flight.cargo().cancel();
         }
@@ -477,7 +485,7 @@ impl Drop for Owner {
             job.flight.land(&Err(Error::Closed));
         }
         let here = std::thread::current().id();
-        for worker in self.workers.drain(..).chain(stand_ins) {
+        for worker in self.workers.drain(..).chain(others) {
             // A function that runs on a worker may hold the last client; a thread cannot wait for itself.
             if worker.thread().id() != here {
                 // Workers catch what backends throw, so there is nothing to hear from them.

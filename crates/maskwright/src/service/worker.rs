@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use maskwright_automata::with_cancel;
 
@@ -18,25 +18,46 @@ use crate::statistics::Outcome;
 /// Frontends guard their depth, for stacks of this size and smaller ones.
 const STACK_BYTES: usize = 8 << 20;
 
+/// A compile that takes longer is slow: see [`Settings::when_slow`](super::Settings::when_slow). Of a hundred real schemas not one is. Many threads may compile at once, and only a part of
+/// the time that others have to spare is so much for each of them.
+const SLOW: Duration = Duration::from_millis(5);
+
 /// Starts a worker.
 pub(super) fn start(shared: Arc<Shared>, number: usize) -> io::Result<JoinHandle<()>> {
-    spawn(shared, format!("maskwright-{number}"), Shared::next)
+    spawn(shared, format!("maskwright-{number}"), Role::Worker)
 }
 
 /// Starts a thread that helps the workers as long as they need it.
 pub(super) fn start_stand_in(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
-    spawn(shared, "maskwright-more".into(), Shared::next_for_stand_in)
+    spawn(shared, "maskwright-more".into(), Role::StandIn)
 }
 
-fn spawn(shared: Arc<Shared>, name: String, next: fn(&Shared) -> Option<Task>) -> io::Result<JoinHandle<()>> {
-    Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
+/// How long a thread stays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Until the service is closed.
+    Worker,
+    /// As long as somebody waits.
+    StandIn,
+}
+
+fn spawn(shared: Arc<Shared>, name: String, role: Role) -> io::Result<JoinHandle<()>> {
+    let next: fn(&Shared) -> Option<Task> = match role {
+        Role::Worker => Shared::next,
+        Role::StandIn => Shared::next_for_stand_in,
+    };
+    Builder::new().name(name.clone()).stack_size(STACK_BYTES).spawn(move || {
         while let Some(task) = next(&shared) {
             match task {
                 Task::Compile(job) => {
                     shared.run(&job);
+                    let was_slow = job.flight.cargo().is_slow();
                     // It holds its result, which would count as being in use.
                     drop(job);
                     shared.upkeep_if_due();
+                    if was_slow && shared.is_relieved(role, || spawn(shared.clone(), name.clone(), role)) {
+                        return;
+                    }
                 }
                 Task::Measure => shared.upkeep_unless_busy(),
                 Task::Prepare(matcher) => shared.prepare(&matcher),
@@ -91,6 +112,20 @@ impl Shared {
             queue.threads -= 1;
         }
         job.map(Task::Compile)
+    }
+
+    /// Whether this thread, which may not be what it was, can go. Another takes the place of a worker; in place of a stand-in the watch starts one when it is needed.
+    fn is_relieved(&self, role: Role, start: impl FnOnce() -> io::Result<JoinHandle<()>>) -> bool {
+        let mut queue = lock(&self.queue);
+        if queue.is_closed {
+            return false;
+        }
+        if role == Role::StandIn {
+            queue.threads -= 1;
+            return true;
+        }
+        queue.successors.retain(|successor| !successor.is_finished());
+        start().map(|successor| queue.successors.push(successor)).is_ok()
     }
 
     /// Has an idle worker compute masks ahead for a matcher, if there is one.
@@ -163,7 +198,7 @@ impl Shared {
         let (kind, settings, stop) = (job.key.constraint.kind(), &self.settings, job.flight.cargo());
         let backend = self.backends().get(job.key.backend)?.backend.clone();
         if job.flight.is_abandoned() {
-            self.counters.compile(kind, Outcome::Cancelled, core::time::Duration::ZERO);
+            self.counters.compile(kind, Outcome::Cancelled, Duration::ZERO);
             return None;
         }
         let options = (*job.key.options).clone().within(settings.memory);
@@ -171,6 +206,9 @@ impl Shared {
         let waited = start.saturating_duration_since(job.since);
         self.counters.waited(waited);
         stop.after(settings.timeout);
+        if let Some(when_slow) = settings.when_slow {
+            stop.when_slow(SLOW, when_slow);
+        }
         let work = || with_cancel(stop, || backend.compile(&job.key.constraint, &options));
         let compiled = catch_unwind(AssertUnwindSafe(work));
         let time = start.elapsed();

@@ -9,6 +9,7 @@ mod categories;
 mod dead_ends;
 mod different;
 mod documents;
+mod empty;
 mod exact;
 mod exports;
 mod flight;

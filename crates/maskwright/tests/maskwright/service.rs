@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{scope, sleep};
+use std::thread::{ThreadId, current, scope, sleep};
 use std::time::{Duration, Instant};
 
 use maskwright::backend::{Backend, Compiled, Matching, Status};
@@ -14,6 +14,7 @@ use maskwright::service::{Client, Error, Service, Settings};
 use maskwright::statistics::{Lookup, Outcome};
 use maskwright::{
     Compiler, Constraint, Kind, MatchError, Options, TokenId, Vocabulary, VocabularyBuilder, json_schema,
+    must_stop,
 };
 use maskwright_oracle::generate::Rng;
 
@@ -39,9 +40,14 @@ struct Fake {
     vocabulary: Arc<Vocabulary>,
     gate: (Mutex<bool>, Condvar),
     compiles: AtomicUsize,
+    /// Which thread did each of them.
+    threads: Mutex<Vec<ThreadId>>,
     live: Arc<AtomicUsize>,
     shared: AtomicUsize,
 }
+
+/// Whether a thread was told that its compile is slow.
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
 
 impl Fake {
     fn new(is_open: bool) -> Arc<Self> {
@@ -49,6 +55,7 @@ impl Fake {
             vocabulary: vocabulary(),
             gate: (Mutex::new(is_open), Condvar::new()),
             compiles: AtomicUsize::new(0),
+            threads: Mutex::default(),
             live: Arc::default(),
             shared: AtomicUsize::new(0),
         })
@@ -71,6 +78,12 @@ impl Backend for Fake {
 
     fn compile(&self, constraint: &Constraint, _: &Options) -> Result<Arc<dyn Compiled>, maskwright::Error> {
         self.compiles.fetch_add(1, Ordering::SeqCst);
+        self.threads.lock().expect("no panic").push(current().id());
+        while matches!(constraint, Constraint::Regex(text) if text == "slow")
+            && !IS_TOLD.load(Ordering::SeqCst)
+        {
+            assert!(!must_stop(), "there is time");
+        }
         if !matches!(constraint, Constraint::Regex(text) if text == "quick") {
             let gate = self.gate.0.lock().expect("no panic");
             drop(self.gate.1.wait_while(gate, |is_open| !*is_open).expect("no panic"));
@@ -486,6 +499,24 @@ fn a_slow_compile_keeps_no_other_waiting() {
         ticket.wait().expect("compiles");
     }
     assert_eq!(service.statistics().waits.count(), 6);
+}
+
+#[test]
+fn a_thread_that_was_slow_is_replaced() {
+    let backend = Fake::new(true);
+    let when_slow: fn() = || IS_TOLD.store(true, Ordering::SeqCst);
+    let timeout = Duration::from_secs(600);
+    let settings =
+        Settings { workers: 1, stand_ins: 0, when_slow: Some(when_slow), timeout, ..Settings::default() };
+    let service = Service::new(settings).expect("threads");
+    let client = service.client(backend.clone());
+    for text in ["quick", "slow", "x", "y"] {
+        client.request(&Constraint::regex(text)).wait().expect("compiles");
+    }
+    let threads = backend.threads.lock().expect("no panic");
+    assert_eq!(threads[0], threads[1], "nothing happens as long as compiles are quick");
+    assert_ne!(threads[1], threads[2], "the thread may have a lower priority now");
+    assert_eq!(threads[2], threads[3]);
 }
 
 #[test]

@@ -17,9 +17,10 @@
 //!
 //! A sequence can be [forked](Model::fork) at any length, which shares what was computed, and
 //! [truncated](Model::truncate), which forgets its end. [`llama`] is the model here; built with the feature `llama-cpp`, there is
-//! also one on top of llama.cpp, in `llama_cpp`. Tests have a fake.
+//! also one on top of llama.cpp, in `llama_cpp`. [`ByText`] is a fake, for tests.
 
 mod blocks;
+mod by_text;
 pub mod config;
 mod error;
 mod formats;
@@ -36,6 +37,7 @@ use std::{collections::HashSet, fmt};
 
 use maskwright_vocab::TokenId;
 
+pub use by_text::{ByText, chance};
 pub use config::Config;
 pub use error::LoadError;
 pub use llama::{Llama, LoadOptions};

@@ -5,7 +5,7 @@
 //! | tools that may be called | the tree of the tools, in the format of the model | the same tree |
 //! | both | the tree of the tools, where an answer without calls satisfies the constraint | the same tree |
 //! | a constraint | it, from the first token to the last | nobody: it is text |
-//! | a constraint, and the effort to think | a tree of thoughts and an answer that satisfies the constraint | the same tree |
+//! | a constraint, and the effort to think, or a prompt that has begun it | a tree of thoughts and an answer that satisfies the constraint | the same tree |
 //! | neither | none; if it must not think, a tree without thoughts | a tree without tools, if the model tells its thoughts apart |
 
 use maskwright::{
@@ -58,7 +58,7 @@ pub(crate) fn plan(
                     "'{param}' is ignored: 'tool_choice' names a tool, so there is no answer that it could be about"
                 ));
             }
-            let answer = requested.as_ref().map(|requested| part(requested, "tools")).transpose()?;
+            let answer = requested.as_ref().map(|requested| part(requested, "'tools'")).transpose()?;
             let thinking = thinking.unwrap_or_default();
             let tree = toolbox.tree(engine.format(), answer, extras.strictness, thinking)?;
             let options = requested.map_or_else(|| extras.over(&state.settings.options), |one| one.options);
@@ -66,9 +66,14 @@ pub(crate) fn plan(
             let requested = Requested { constraint, options, param: "tools".into(), weighing: None };
             Ok((Some(requested), Some(reading(&tree, Some(toolbox))?)))
         }
-        (None, Some(requested)) if thinking == Some(Thinking::Optional) => {
-            let answer = Some(part(&requested, "reasoning_effort")?);
-            let tree = without_tools(engine, Thinking::Optional, answer)?;
+        (None, Some(requested)) if matches!(thinking, Some(Thinking::Optional | Thinking::Begun)) => {
+            let thinking = thinking.unwrap_or_default();
+            let beside = match thinking {
+                Thinking::Begun => "thoughts, which the prompt of the model begins",
+                _ => "'reasoning_effort'",
+            };
+            let answer = Some(part(&requested, beside)?);
+            let tree = without_tools(engine, thinking, answer)?;
             let constraint = Constraint::structural_tag(tree.to_value().to_string());
             Ok((Some(Requested { constraint, ..requested }), Some(reading(&tree, None)?)))
         }
@@ -123,7 +128,7 @@ fn part(requested: &Requested, beside: &str) -> Result<tag::Format> {
         }
         _ => {
             let message = format!(
-                "a grammar in this notation cannot stand beside '{beside}'; write '{param}' in EBNF or Lark"
+                "a grammar in this notation cannot stand beside {beside}; write '{param}' in EBNF or Lark"
             );
             return Err(ApiError::invalid(param, "conflicting_parameters", message));
         }

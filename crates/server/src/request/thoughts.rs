@@ -6,6 +6,8 @@
 //! | `enable_thinking` or `thinking` | the template is told so, and no thoughts are allowed | the template is told to think |
 //! | neither, but the format has reasoning | no thoughts are allowed | refused |
 //! | the format has no reasoning | what happens anyway | refused |
+//!
+//! If the prompt ends where thoughts begin, as some templates have it, the model is inside them, whatever was asked for; `none` is refused then.
 
 use maskwright::formats::Thinking;
 use maskwright_runtime::text::chat::ChatTemplate;
@@ -38,6 +40,8 @@ impl Mind<'_> {
 pub(crate) struct Thoughts {
     /// Whether it must or must not think; `None` if nobody says so.
     pub(crate) thinking: Option<Thinking>,
+    /// The field that says so.
+    said: String,
     /// Variables for the template.
     pub(crate) variables: Map<String, Value>,
     /// The effort, as it was asked for.
@@ -67,6 +71,18 @@ impl Thoughts {
             reasoning.finish()?;
         }
         Ok(thoughts)
+    }
+
+    /// The same behind a prompt, which may have begun the thoughts.
+    pub(crate) fn behind(&self, is_begun: bool) -> Result<Option<Thinking>> {
+        match self.thinking {
+            thinking if !is_begun => Ok(thinking),
+            Some(Thinking::Off) => {
+                let why = "the template of the model begins its thoughts in the prompt";
+                Err(ApiError::unsupported(self.said.as_str(), why))
+            }
+            _ => Ok(Some(Thinking::Begun)),
+        }
     }
 
     fn variables(&mut self, body: &mut Fields, mind: &Mind<'_>) -> Result<()> {
@@ -127,6 +143,7 @@ impl Thoughts {
             }
         }
         self.effort = Some(effort);
+        self.said = path;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! `/v1/chat/completions`: a conversation goes on.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use axum::{
     extract::State as Extract,
@@ -48,24 +48,32 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let list = body.list("messages")?.ok_or_else(|| ApiError::missing("messages"))?;
     let mut asked = read(&mut body, &state)?;
     body.finish()?;
-    let by_text = !asked.choosing.stop.is_empty();
-    let (toolbox, thinking) = (asked.toolbox.as_ref(), asked.thoughts.thinking);
-    let (requested, reading) =
-        plan(&state, toolbox, asked.requested, &asked.extras, by_text, thinking, &mut asked.warnings)?;
     let finishing = Finishing::of(&state, &asked.extras)?;
     let shared = state.clone();
-    let described = asked.toolbox.map(|toolbox| toolbox.described);
-    let variables = asked.thoughts.variables;
+    let described = asked.toolbox.as_ref().map(|toolbox| toolbox.described.clone());
+    let variables = mem::take(&mut asked.thoughts.variables);
     let work = move || {
         let messages = messages::chat(list)?;
         shared.engine.chat(&messages, described.as_ref(), variables, "messages")
     };
     let (prompt, turn) = in_turn(&state, work).await?;
+    let by_text = !asked.choosing.stop.is_empty();
+    let thinking = asked.thoughts.behind(prompt.begins_thoughts)?;
+    let toolbox = asked.toolbox.as_ref();
+    let (requested, reading) =
+        plan(&state, toolbox, asked.requested, &asked.extras, by_text, thinking, &mut asked.warnings)?;
     let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
     let Asked { choosing, warnings, .. } = asked;
     let ways = asked.extras.ways.clone();
-    let order =
-        Order { prompts: vec![prompt], choosing, requested, finishing, warnings, ways, is_inside: false };
+    let order = Order {
+        prompts: vec![prompt.tokens],
+        choosing,
+        requested,
+        finishing,
+        warnings,
+        ways,
+        is_inside: false,
+    };
     let mut answers = order.start(&state, turn).await?;
     let chat = Chat {
         id: new_id("chatcmpl-"),

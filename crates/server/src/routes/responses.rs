@@ -1,6 +1,6 @@
 //! `/v1/responses`: the newer API of `OpenAI`. Responses are kept for a while, so that another can go on from one ([`stored`](crate::stored)).
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use axum::{
     extract::{Path, State as Extract},
@@ -62,17 +62,14 @@ pub(crate) async fn create(
     let mut warnings = chat::ignored(words::take(&mut body)?);
     warnings.append(&mut thoughts.warnings);
     body.finish()?;
-    let by_text = !choosing.stop.is_empty();
-    let (requested, reading) =
-        plan(&state, toolbox.as_ref(), requested, &extras, by_text, thoughts.thinking, &mut warnings)?;
     let (tools, tool_choice) = match &toolbox {
         Some(toolbox) => (toolbox.told.clone(), toolbox.told_choice.clone()),
         None => (json!([]), json!("auto")),
     };
-    let described = toolbox.map(|toolbox| toolbox.described);
+    let described = toolbox.as_ref().map(|toolbox| toolbox.described.clone());
     let shared = state.clone();
     let told_instructions = instructions.clone();
-    let (before, variables) = (kept.before, thoughts.variables);
+    let (before, variables) = (kept.before, mem::take(&mut thoughts.variables));
     let ((prompt, messages), turn) = in_turn(&state, move || {
         let messages = messages::responses(input, before)?;
         let system = instructions.map(|text| json!({"role": "system", "content": text}));
@@ -80,6 +77,10 @@ pub(crate) async fn create(
         Ok((shared.engine.chat(&all, described.as_ref(), variables, "input")?, messages))
     })
     .await?;
+    let by_text = !choosing.stop.is_empty();
+    let thinking = thoughts.behind(prompt.begins_thoughts)?;
+    let (requested, reading) =
+        plan(&state, toolbox.as_ref(), requested, &extras, by_text, thinking, &mut warnings)?;
     let echo = Echo {
         instructions: told_instructions,
         format: told_format,
@@ -94,8 +95,15 @@ pub(crate) async fn create(
     };
     let wants_logprobs = choosing.sampling.logprobs.is_some();
     let ways = extras.ways.clone();
-    let order =
-        Order { prompts: vec![prompt], choosing, requested, finishing, warnings, ways, is_inside: false };
+    let order = Order {
+        prompts: vec![prompt.tokens],
+        choosing,
+        requested,
+        finishing,
+        warnings,
+        ways,
+        is_inside: false,
+    };
     let mut answers = order.start(&state, turn).await?;
     let mut responding = Responding {
         id: new_id("resp_"),

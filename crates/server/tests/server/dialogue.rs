@@ -157,6 +157,40 @@ async fn the_effort_to_think_is_told_to_the_template_and_kept() {
     );
 }
 
+/// A template that begins the thoughts, as that of `DeepSeek` R1 does.
+const BEGUN: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n<think>";
+
+#[tokio::test]
+async fn thoughts_that_the_prompt_begins_are_thoughts() {
+    let running = thinker(Some(BEGUN)).await;
+    let say = "<think>hm</think>\n\nyes";
+    let ask = async |more: Value| {
+        let answer = running.client.chat(&with(dictated(say), more)).await.good();
+        let message = &answer["choices"][0]["message"];
+        (message["reasoning_content"].clone(), message["content"].clone())
+    };
+    let both = (json!("hm"), json!("yes"));
+    assert_eq!(ask(json!({})).await, both);
+    // A constraint is about the answer behind them.
+    let format = json!({"type": "regex", "pattern": "[a-z]+"});
+    assert_eq!(ask(json!({"response_format": format})).await, both);
+    let tool = json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}});
+    assert_eq!(ask(json!({"tools": [tool]})).await, both);
+    // All that was written is thoughts if they do not end.
+    let (thoughts, content) = ask(json!({"max_tokens": 2})).await;
+    assert_eq!((thoughts, content.as_str().unwrap_or_default()), (json!("hm"), ""));
+    let body = json!({"input": format!("SAY:{say}|"), "temperature": 0});
+    let response = running.client.post("/v1/responses", &body).await.good();
+    assert_eq!(response["output"][0]["type"], "reasoning");
+    assert_eq!(response["output"][1]["content"][0]["text"], "yes");
+    // What cannot be kept is refused.
+    let error = running.client.chat(&with(dictated(say), json!({"reasoning_effort": "none"}))).await.error();
+    assert_eq!((error.1.as_str(), error.2.as_str()), ("reasoning_effort", "unsupported_parameter"));
+    let gbnf = json!({"grammar": "root ::= [a-z]+"});
+    let error = running.client.chat(&with(dictated(say), gbnf)).await.error();
+    assert_eq!(error.2, "conflicting_parameters");
+}
+
 #[tokio::test]
 async fn efforts_that_cannot_be_kept_are_refused() {
     let code = async |running: &crate::fake::Running, more: Value| {

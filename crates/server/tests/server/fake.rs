@@ -1,10 +1,9 @@
 //! A model that says what its prompt tells it to say.
 //!
 //! Tokens 0 to 255 are bytes. A prompt with `SAY:hello|` is answered by `hello` and the end, as far as a constraint lets it; any other is
-//! answered by chance, but always in the same way. `SLOW` in a prompt makes every step take a while.
+//! answered by chance, but always in the same way. `SLOW` in a prompt makes every token take a while.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -19,8 +18,7 @@ use maskwright::{
 };
 use maskwright_runtime::{
     Sampling,
-    model::{Feed, Logits, Model, ModelError, SequenceId, Wanted},
-    sampler::rng::Rng,
+    model::{ByText, chance},
     scheduler::Options,
     text::chat::ChatTemplate,
 };
@@ -55,7 +53,7 @@ pub(crate) struct Setup {
 /// A server that runs.
 pub(crate) struct Running {
     pub(crate) client: Client,
-    /// Steps that the model has made.
+    /// How often the model was asked for a token.
     pub(crate) steps: Arc<AtomicUsize>,
     pub(crate) server: Server,
     stop: Option<oneshot::Sender<()>>,
@@ -70,7 +68,11 @@ pub(crate) async fn start_with(setup: Setup) -> Running {
     let source = setup.template.unwrap_or(TEMPLATE);
     let tokenizer = Arc::new(tokenizer());
     let steps = Arc::new(AtomicUsize::new(0));
-    let model = Fake { texts: BTreeMap::new(), next: 0, steps: steps.clone() };
+    let counted = steps.clone();
+    let model = ByText::new(WIDTH, CONTEXT, move |text: &[TokenId], row: &mut [f32]| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        write(text, row);
+    });
     let compiler = Arc::new(Compiler::new(tokenizer.vocabulary().clone()));
     let template = Some(Arc::new(ChatTemplate::new(source).unwrap()));
     let parts = Parts {
@@ -178,25 +180,15 @@ fn byte_char(byte: u8) -> char {
     char::from_u32(0x100 + before as u32).unwrap()
 }
 
-#[derive(Debug)]
-struct Fake {
-    texts: BTreeMap<SequenceId, Vec<TokenId>>,
-    next: u64,
-    steps: Arc<AtomicUsize>,
-}
-
-impl Fake {
-    /// A little of chance, and a lot of what was dictated.
-    fn write(text: &[TokenId], row: &mut [f32]) {
-        let state =
-            text.iter().fold(7_u64, |state, token| state.wrapping_mul(31).wrapping_add(u64::from(token.0)));
-        let rng = Rng::new(Some(state), 0);
-        for (id, logit) in (0..).zip(&mut *row) {
-            *logit = (rng.at(id) * 4.0) as f32;
-        }
-        if let Some(next) = dictation(text) {
-            row[next] = 50.0;
-        }
+/// A little of chance, and a lot of what was dictated.
+fn write(text: &[TokenId], row: &mut [f32]) {
+    chance(text, row);
+    if let Some(next) = dictation(text) {
+        row[next] = 50.0;
+    }
+    let bytes: Vec<u8> = text.iter().map(|token| u8::try_from(token.0).unwrap_or(0)).collect();
+    if find(&bytes, b"SLOW").is_some() {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -217,66 +209,4 @@ fn dictation(tokens: &[TokenId]) -> Option<usize> {
 
 fn find(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).position(|window| window == part)
-}
-
-impl Model for Fake {
-    fn width(&self) -> usize {
-        WIDTH
-    }
-
-    fn context(&self) -> usize {
-        CONTEXT
-    }
-
-    fn open(&mut self) -> SequenceId {
-        self.next += 1;
-        self.texts.insert(SequenceId(self.next), Vec::new());
-        SequenceId(self.next)
-    }
-
-    fn fork(&mut self, of: SequenceId, length: usize) -> Result<SequenceId, ModelError> {
-        let text = self.texts.get(&of).ok_or(ModelError::NoSequence(of))?[..length].to_vec();
-        let id = self.open();
-        self.texts.insert(id, text);
-        Ok(id)
-    }
-
-    fn truncate(&mut self, sequence: SequenceId, length: usize) -> Result<(), ModelError> {
-        self.texts.get_mut(&sequence).ok_or(ModelError::NoSequence(sequence))?.truncate(length);
-        Ok(())
-    }
-
-    fn close(&mut self, sequence: SequenceId) {
-        self.texts.remove(&sequence);
-    }
-
-    fn length(&self, sequence: SequenceId) -> Result<usize, ModelError> {
-        Ok(self.texts.get(&sequence).ok_or(ModelError::NoSequence(sequence))?.len())
-    }
-
-    fn step(&mut self, feeds: &[Feed<'_>], logits: &mut Logits) -> Result<(), ModelError> {
-        self.steps.fetch_add(1, Ordering::Relaxed);
-        let mut rows = Vec::new();
-        let mut is_slow = false;
-        for feed in feeds {
-            let text = self.texts.get_mut(&feed.sequence).ok_or(ModelError::NoSequence(feed.sequence))?;
-            text.extend(feed.tokens);
-            let bytes: Vec<u8> = text.iter().map(|token| u8::try_from(token.0).unwrap_or(0)).collect();
-            is_slow |= find(&bytes, b"SLOW").is_some();
-            if feed.wanted == Wanted::Last {
-                let mut row = vec![0.0; WIDTH];
-                Self::write(text, &mut row);
-                rows.extend(row);
-            }
-        }
-        if is_slow {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        logits.reset(rows.len() / WIDTH, WIDTH).copy_from_slice(&rows);
-        Ok(())
-    }
-
-    fn cache_bytes(&self) -> usize {
-        self.texts.values().map(Vec::len).sum()
-    }
 }

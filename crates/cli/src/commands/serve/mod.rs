@@ -208,11 +208,23 @@ fn compiling(config: &Config) -> Compiling {
         workers: config.compile_threads.map_or(settings.workers, std::num::NonZero::get),
         budget: config.cache_bytes.map_or(settings.budget, |size| size.0),
         timeout: seconds(config.compile_timeout, settings.timeout),
+        when_slow: Some(make_room),
         // The model reads the prompt meanwhile, and leaves a processor to others.
         prepare: Duration::from_millis(config.prepare.unwrap_or(5)),
         ..settings
     }
 }
+
+/// From now on this thread works mostly when there is nothing else to do, so that no answer waits for a constraint that takes long to compile.
+fn make_room() {
+    // On other systems it would be the whole program. Where it is not allowed, everything goes on as before.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, LOW);
+}
+
+/// A tenth of what others get, if they want all: enough not to run into its time limit for want of a processor.
+#[cfg(target_os = "linux")]
+const LOW: i32 = 10;
 
 fn scheduling(config: &Config) -> Options {
     let options = Options::default();
@@ -323,6 +335,20 @@ mod tests {
         assert_eq!(whitespace(&other), maskwright::Options::default().json_schema.whitespace);
         let compact = Config { constrained_json_disable_any_whitespace: true, ..other };
         assert_eq!(whitespace(&compact), Whitespace::Compact);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_slow_compile_makes_room_for_others_and_nobody_else_does() {
+        let priority = || rustix::process::getpriority_process(None).expect("it is known");
+        let before = priority();
+        let slow = std::thread::spawn(move || {
+            make_room();
+            priority()
+        });
+        assert_eq!(slow.join().expect("it ends"), LOW);
+        assert_eq!(priority(), before, "it is the priority of one thread");
+        assert!(compiling(&Config::default()).when_slow.is_some());
     }
 
     #[test]
