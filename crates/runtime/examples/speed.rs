@@ -1,11 +1,11 @@
-//! How fast a model is here: reading a prompt, writing in batches, and writing under a constraint.
+//! How fast a model is here: reading a prompt, writing in batches, and writing under a constraint, with the mass of each mask and without.
 //!
 //! ```sh
 //! cargo run --release -p maskwright-runtime --example speed -- target/assets/smollm2 [threads]
 //! cargo run --release -p maskwright-runtime --example speed --features llama-cpp -- target/assets/smollm2 1 llama-cpp
 //! ```
 //!
-//! Constrained and free runs take turns, and the best of three rounds counts, because machines are shared.
+//! The ways of writing take turns, and the best of some rounds counts, because machines are shared.
 
 use std::error::Error;
 use std::io::{Write, stdout};
@@ -22,7 +22,7 @@ const SCHEMA: &str = r#"{"type": "object", "properties": {
     "name": {"type": "string", "minLength": 60, "maxLength": 80}, "tags": {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 5},
     "price": {"type": "number"}, "size": {"enum": ["small", "medium", "large"]}},
     "required": ["name", "tags", "price", "size"], "additionalProperties": false}"#;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 const CONTEXT: usize = 128;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -119,12 +119,18 @@ fn compare(
     batch: usize,
     out: &mut impl Write,
 ) -> Result<(), Box<dyn Error>> {
-    let (mut free, mut constrained, mut masks) = (0.0_f64, 0.0_f64, Duration::ZERO);
+    let (mut free, mut constrained, mut weighed, mut masks) = (0.0_f64, 0.0_f64, 0.0_f64, Duration::ZERO);
+    // Choosing a token, and the share that it has of a step.
+    let (mut plain, mut massive) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        free = free.max(answers(scheduler, prompt, None, batch)?.0);
-        let (rate, usage) = answers(scheduler, prompt, Some(schema), batch)?;
-        constrained = constrained.max(rate);
-        masks = usage.mask / u32::try_from(usage.masks.max(1))?;
+        free = free.max(answers(scheduler, prompt, None, false, batch)?.rate);
+        let told = answers(scheduler, prompt, Some(schema), false, batch)?;
+        constrained = constrained.max(told.rate);
+        masks = told.usage.mask / u32::try_from(told.usage.masks.max(1))?;
+        plain.push(told.choosing);
+        let told = answers(scheduler, prompt, Some(schema), true, batch)?;
+        weighed = weighed.max(told.rate);
+        massive.push(told.choosing);
     }
     let waited = scheduler.statistics().mask_wait;
     writeln!(
@@ -132,15 +138,40 @@ fn compare(
         "{batch:2} requests: free {free:.1} tokens/s, constrained {constrained:.1} tokens/s, ratio {:.3}; mask {masks:.1?}, waited for masks {waited:.1?} in all",
         constrained / free,
     )?;
+    let (plain, massive) = (least(&plain), least(&massive));
+    let step = 1.0 / constrained;
+    writeln!(
+        out,
+        "{batch:2} requests: with the mass of masks {weighed:.1} tokens/s, ratio {:.3}; choosing a token {:.0} µs without and {:.0} µs with it, which is {:.2} % of the {:.1} ms that a token takes",
+        weighed / constrained,
+        plain * 1e6,
+        massive * 1e6,
+        (massive - plain) / step * 100.0,
+        step * 1e3,
+    )?;
     Ok(())
+}
+
+fn least(times: &[f64]) -> f64 {
+    times.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// What some answers took.
+struct Told {
+    /// Tokens a second.
+    rate: f64,
+    /// Seconds for choosing a token.
+    choosing: f64,
+    usage: Usage,
 }
 
 fn answers(
     scheduler: &Scheduler,
     prompt: &[TokenId],
     schema: Option<&CompiledConstraint>,
+    mass: bool,
     batch: usize,
-) -> Result<(f64, Usage), Box<dyn Error>> {
+) -> Result<Told, Box<dyn Error>> {
     let before = scheduler.statistics();
     let mut streams: Vec<Stream> = Vec::new();
     for seed in 0..batch as u64 {
@@ -148,6 +179,7 @@ fn answers(
         // Free text must not end early, or the two would differ in length.
         request.sampling = Sampling {
             seed: Some(seed),
+            mass,
             logit_bias: vec![(TokenId(2), -100.0), (TokenId(0), -100.0)],
             ..Sampling::default()
         };
@@ -171,5 +203,7 @@ fn answers(
     let after = scheduler.statistics();
     let time = (after.model + after.sample + after.mask_wait)
         .saturating_sub(before.model + before.sample + before.mask_wait);
-    Ok((rate((after.answer_tokens - before.answer_tokens) as usize, time), last))
+    let tokens = (after.answer_tokens - before.answer_tokens) as usize;
+    let choosing = 1.0 / rate(tokens, after.sample.saturating_sub(before.sample));
+    Ok(Told { rate: rate(tokens, time), choosing, usage: last })
 }

@@ -291,7 +291,7 @@ async fn the_document_of_the_api_is_true() {
             } else {
                 json!({})
             };
-            if name == "maskwright" {
+            if name == "maskwright" && constraint.get("constraint").is_some() {
                 let own = schema["properties"][name]["properties"].as_object().unwrap();
                 assert!(own.len() > 12, "{own:?}");
                 for field in own.keys() {
