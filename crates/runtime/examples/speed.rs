@@ -1,11 +1,12 @@
-//! How fast a model is here: reading a prompt, writing in batches, and writing under a constraint, with the mass of each mask and without.
+//! How fast a model is here: reading a prompt, writing in batches, and writing under a constraint.
 //!
 //! ```sh
 //! cargo run --release -p maskwright-runtime --example speed -- target/assets/smollm2 [threads]
 //! cargo run --release -p maskwright-runtime --example speed --features llama-cpp -- target/assets/smollm2 1 llama-cpp
 //! ```
 //!
-//! The ways of writing take turns, and the best of some rounds counts, because machines are shared.
+//! Constrained and free runs take turns, and the best of three rounds counts, because machines are shared. `speed mass [MODEL]` tells what the mass of masks costs: short answers with and without it take turns,
+//! and the time on processors counts, which Linux tells, so that it does not matter who else wants them.
 
 use std::error::Error;
 use std::io::{Write, stdout};
@@ -22,17 +23,26 @@ const SCHEMA: &str = r#"{"type": "object", "properties": {
     "name": {"type": "string", "minLength": 60, "maxLength": 80}, "tags": {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 5},
     "price": {"type": "number"}, "size": {"enum": ["small", "medium", "large"]}},
     "required": ["name", "tags", "price", "size"], "additionalProperties": false}"#;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 const CONTEXT: usize = 128;
+/// The tokens of an answer.
+const TOKENS: usize = 24;
+/// For the mass of masks: so many rounds, of so many tokens.
+const MASS_ROUNDS: usize = 30;
+const MASS_TOKENS: usize = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    let is_about_mass = arguments.next_if(|word| word == "mass").is_some();
     let path = arguments.next().unwrap_or_else(|| "target/assets/smollm2".into());
     let threads = arguments.next().and_then(|number| number.parse().ok()).and_then(NonZero::new);
     let begin = Instant::now();
     let mut loaded = open(&path, LoadOptions { threads, context: None }, arguments.next().as_deref())?;
     let mut out = stdout();
     writeln!(out, "loaded in {:.1?}", begin.elapsed())?;
+    if is_about_mass {
+        return mass(loaded, &mut out);
+    }
     let text: Vec<TokenId> = (0..256).map(|at| TokenId(at * 37 % 40_000 + 100)).collect();
     writeln!(out, "reading 256 tokens: {:.0} tokens/s", best(|| Ok(read(&mut *loaded.model, &text)))?)?;
     for batch in [1, 4, 16] {
@@ -119,18 +129,12 @@ fn compare(
     batch: usize,
     out: &mut impl Write,
 ) -> Result<(), Box<dyn Error>> {
-    let (mut free, mut constrained, mut weighed, mut masks) = (0.0_f64, 0.0_f64, 0.0_f64, Duration::ZERO);
-    // Choosing a token, and the share that it has of a step.
-    let (mut plain, mut massive) = (Vec::new(), Vec::new());
+    let (mut free, mut constrained, mut masks) = (0.0_f64, 0.0_f64, Duration::ZERO);
     for _ in 0..ROUNDS {
-        free = free.max(answers(scheduler, prompt, None, false, batch)?.rate);
-        let told = answers(scheduler, prompt, Some(schema), false, batch)?;
+        free = free.max(answers(scheduler, prompt, None, batch, TOKENS, false)?.rate);
+        let told = answers(scheduler, prompt, Some(schema), batch, TOKENS, false)?;
         constrained = constrained.max(told.rate);
         masks = told.usage.mask / u32::try_from(told.usage.masks.max(1))?;
-        plain.push(told.choosing);
-        let told = answers(scheduler, prompt, Some(schema), true, batch)?;
-        weighed = weighed.max(told.rate);
-        massive.push(told.choosing);
     }
     let waited = scheduler.statistics().mask_wait;
     writeln!(
@@ -138,30 +142,42 @@ fn compare(
         "{batch:2} requests: free {free:.1} tokens/s, constrained {constrained:.1} tokens/s, ratio {:.3}; mask {masks:.1?}, waited for masks {waited:.1?} in all",
         constrained / free,
     )?;
-    let (plain, massive) = (least(&plain), least(&massive));
-    let step = 1.0 / constrained;
-    writeln!(
-        out,
-        "{batch:2} requests: with the mass of masks {weighed:.1} tokens/s, ratio {:.3}; choosing a token {:.0} µs without and {:.0} µs with it, which is {:.2} % of the {:.1} ms that a token takes",
-        weighed / constrained,
-        plain * 1e6,
-        massive * 1e6,
-        (massive - plain) / step * 100.0,
-        step * 1e3,
-    )?;
     Ok(())
 }
 
-fn least(times: &[f64]) -> f64 {
-    times.iter().copied().fold(f64::INFINITY, f64::min)
+/// What the mass of masks costs.
+fn mass(loaded: Loaded, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    let compiler = Compiler::new(loaded.tokenizer.vocabulary().clone());
+    let schema = compiler.compile(&Constraint::json_schema(SCHEMA))?;
+    let prompt = loaded.prompt("A product of our shop as JSON:\n")?;
+    let scheduler = loaded.schedule(Options::default());
+    for batch in [1, 4] {
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        for _ in 0..MASS_ROUNDS {
+            without.push(answers(&scheduler, &prompt, Some(&schema), batch, MASS_TOKENS, false)?.busy);
+            with.push(answers(&scheduler, &prompt, Some(&schema), batch, MASS_TOKENS, true)?.busy);
+        }
+        without.sort_by(f64::total_cmp);
+        with.sort_by(f64::total_cmp);
+        for (name, at) in [("least", 0), ("median", MASS_ROUNDS / 2)] {
+            writeln!(
+                out,
+                "{batch} requests, {name} of {MASS_ROUNDS} rounds: a token takes {:.2} ms on processors, and {:.2} ms with the mass of its mask, {:+.2} %",
+                without[at] * 1e3,
+                with[at] * 1e3,
+                (with[at] / without[at] - 1.0) * 100.0,
+            )?;
+        }
+    }
+    Ok(())
 }
 
 /// What some answers took.
 struct Told {
     /// Tokens a second.
     rate: f64,
-    /// Seconds for choosing a token.
-    choosing: f64,
+    /// Seconds that a token takes on processors.
+    busy: f64,
     usage: Usage,
 }
 
@@ -169,10 +185,11 @@ fn answers(
     scheduler: &Scheduler,
     prompt: &[TokenId],
     schema: Option<&CompiledConstraint>,
-    mass: bool,
     batch: usize,
+    tokens: usize,
+    mass: bool,
 ) -> Result<Told, Box<dyn Error>> {
-    let before = scheduler.statistics();
+    let (before, busy_before) = (scheduler.statistics(), busy());
     let mut streams: Vec<Stream> = Vec::new();
     for seed in 0..batch as u64 {
         let mut request = Request::new(prompt.to_vec());
@@ -183,7 +200,7 @@ fn answers(
             logit_bias: vec![(TokenId(2), -100.0), (TokenId(0), -100.0)],
             ..Sampling::default()
         };
-        request.max_tokens = Some(24);
+        request.max_tokens = Some(tokens);
         if let Some(schema) = schema {
             request.guide = Some(Box::new(MatcherGuide::new(schema.matcher())));
         }
@@ -204,6 +221,14 @@ fn answers(
     let time = (after.model + after.sample + after.mask_wait)
         .saturating_sub(before.model + before.sample + before.mask_wait);
     let tokens = (after.answer_tokens - before.answer_tokens) as usize;
-    let choosing = 1.0 / rate(tokens, after.sample.saturating_sub(before.sample));
-    Ok(Told { rate: rate(tokens, time), choosing, usage: last })
+    let busy = 1.0 / rate(tokens, busy().saturating_sub(busy_before));
+    Ok(Told { rate: rate(tokens, time), busy, usage: last })
+}
+
+/// How long all threads of this process have been on processors; only Linux tells.
+fn busy() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let told = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok());
+    let times = told.filter_map(|told| told.split(' ').next()?.parse::<u64>().ok());
+    Duration::from_nanos(times.sum())
 }

@@ -11,7 +11,7 @@ export const KINDS = new Map([
   ["lark", { label: "Lark", words: lark() }],
   ["gbnf", { label: "GBNF", words: rules() }],
   ["structural_tag", { label: "Structural tag", words: json() }],
-  ["pcfg", { label: "Weighted grammar", words: weighted() }],
+  ["pcfg", { label: "Weighted", words: weighted() }],
 ]);
 
 /** The styles of white space between the parts of JSON, and what people call them. */
