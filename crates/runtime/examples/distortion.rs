@@ -134,7 +134,9 @@ fn reject(steps: &Steps, chance: &mut impl FnMut() -> f64) -> (u32, Texts) {
             break;
         }
     }
-    found.values_mut().for_each(|share| *share /= f64::from(count));
+    for share in found.values_mut() {
+        *share /= f64::from(count);
+    }
     (count, found)
 }
 
