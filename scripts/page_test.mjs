@@ -341,6 +341,39 @@ const checks = {
     await shot(page, "generate");
   },
 
+  "The mass of masks is a line under the tokens": async ({ page }) => {
+    const examples = await (await fetch(`${base}/static/examples.json`)).json();
+    await page.selectOption("#example", String(examples.findIndex(({ kind }) => kind === "pcfg")));
+    await settled(page);
+    equal(await page.inputValue("#kind"), "pcfg");
+    await page.click("#tab-generate");
+    await page.uncheck("#compare");
+    await page.check("#mass");
+    await page.fill("#max-tokens", "40");
+    await page.fill("#seed", "3");
+    await page.click("#go");
+    await page.waitForSelector("#stop:not([hidden])");
+    await page.waitForSelector("#go:not([hidden])", { timeout: 240_000 });
+    contains(await page.locator(".answer .chip").first().textContent(), "fits");
+    const size = page.viewportSize();
+    for (const [name, width, height] of [["mass", size.width, size.height], ["mass-phone", 390, 844]]) {
+      await page.setViewportSize({ width, height });
+      const line = page.locator(".answer .mass");
+      contains(await line.locator("p").textContent(), "The masks left");
+      const [points, tokens] = await page.evaluate(() => [
+        [...document.querySelectorAll(".answer .mass polyline")].flatMap((line) => line.getAttribute("points").split(" ")).length,
+        document.querySelectorAll(".answer .output .token").length,
+      ]);
+      if (points < tokens) throw new Error(`${name}: ${points} points for ${tokens} tokens.`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      if (wide > 0) throw new Error(`${name}: ${wide} pixels too wide.`);
+      await line.scrollIntoViewIfNeeded();
+      await shot(page, name);
+    }
+    await page.setViewportSize(size);
+    await page.uncheck("#mass");
+  },
+
   "Stop stops": async ({ page }) => {
     await page.fill("#max-tokens", "2000");
     await page.uncheck("#compare");

@@ -193,13 +193,14 @@ void mw_compiler_free(mw_compiler *compiler);
 
 /* The language of a constraint. */
 enum {
-    MW_REGEX = 1,         /* The whole text matches a regular expression. */
-    MW_CHOICE = 2,        /* The text is one of some texts, given as a JSON array of strings. See mw_compile_choice as well. */
-    MW_EBNF = 3,          /* A grammar: root ::= ... */
-    MW_GBNF = 4,          /* A grammar as llama.cpp writes it. */
-    MW_LARK = 5,          /* A Lark grammar: start: ... */
-    MW_JSON_SCHEMA = 6,   /* The text is JSON that satisfies a schema. */
-    MW_STRUCTURAL_TAG = 7 /* Free text with constrained parts, as JSON. */
+    MW_REGEX = 1,          /* The whole text matches a regular expression. */
+    MW_CHOICE = 2,         /* The text is one of some texts, given as a JSON array of strings. See mw_compile_choice as well. */
+    MW_EBNF = 3,           /* A grammar: root ::= ... */
+    MW_GBNF = 4,           /* A grammar as llama.cpp writes it. */
+    MW_LARK = 5,           /* A Lark grammar: start: ... */
+    MW_JSON_SCHEMA = 6,    /* The text is JSON that satisfies a schema. */
+    MW_STRUCTURAL_TAG = 7, /* Free text with constrained parts, as JSON. */
+    MW_PCFG = 8            /* A grammar with probabilities: S -> a [0.25] | b [0.75]. Masks allow its texts, whatever their probabilities. */
 };
 
 /* Compiles a constraint, or finds it in the cache, and waits for it. */

@@ -284,6 +284,7 @@ fn source(kind: u32, text: &str) -> Result<maskwright::Constraint, Failure> {
         5 => maskwright::Constraint::lark(text),
         6 => maskwright::Constraint::json_schema(text),
         7 => maskwright::Constraint::structural_tag(text),
+        8 => maskwright::Constraint::pcfg(text),
         _ => return Err(Failure::argument(format!("there is no kind of constraint {kind}"))),
     })
 }

@@ -577,6 +577,46 @@ fn generate_writes_what_it_must() {
         "{}",
         tea.err
     );
+    // An exact draw says what it took; with one try it is none, and says so, and is valid nevertheless.
+    let ask = ["generate", "--model", model, "--prompt", "Is the sky blue? Answer yes or no."];
+    let exact =
+        ["--choice", "Yes", "--choice", "No", "--exact", "--temperature", "1", "--seed", "3", "--json"];
+    for (tries, is_exact) in [("400", true), ("1", false)] {
+        let drawn = run(&[&ask[..], &exact, &["--tries", tries]].concat());
+        let told = drawn.json();
+        assert!(["Yes", "No"].contains(&told["answers"][0]["text"].as_str().unwrap()), "{told}");
+        let sampling = &told["sampling"];
+        assert_eq!(sampling["exact"], serde_json::json!([is_exact]), "{told}");
+        let mass = |name: &str| sampling["mass"][name].as_f64().unwrap();
+        assert!((mass("valid") + mass("lost") + mass("unaccounted") - 1.0).abs() < 1e-9, "{told}");
+    }
+    for (more, part) in [
+        (&["--tries", "0"][..], "tries"),
+        (&["--tries", "1000000000"], "tries"),
+        (&["--temperature", "0"], "temperature"),
+    ] {
+        let base = ["--choice", "Yes", "--exact"];
+        let warm = if more[0] == "--temperature" { &[][..] } else { &["--temperature", "1"] };
+        check(&[&ask[..], &base, warm, more].concat(), 2, part);
+    }
+    check(&[&ask[..], &["--exact", "--temperature", "1"]].concat(), 2, "constraint");
+    check(&[&ask[..], &["--choice", "Yes", "--tries", "5"]].concat(), 2, "--exact");
+    // A prompt that ends with a blank is cut back before it, unless that is not wanted.
+    let raw = [
+        "--raw",
+        "--prompt",
+        "Is the sky blue, yes or no? The answer is ",
+        "--choice",
+        "yes",
+        "--choice",
+        "no",
+    ];
+    let prompt = |more: &[&str]| {
+        let told = run(&[&["generate", "--model", model, "--json"][..], &raw, more].concat()).json();
+        assert!(["yes", "no"].contains(&told["answers"][0]["text"].as_str().unwrap()), "{told}");
+        told["answers"][0]["prompt_tokens"].as_u64().unwrap()
+    };
+    assert_eq!(prompt(&[]) + 1, prompt(&["--no-heal"]));
     check(&["generate", "--model", model, "--prompt", "x", "--temperature", "-1"], 2, "temperature");
     check(&["generate", "--model", model, "--prompt", "x", "--stop", ""], 2, "stop string 0 is empty");
     check(
@@ -667,6 +707,11 @@ fn a_weighted_grammar_is_a_constraint() {
     };
     assert!(logs.iter().all(is_one), "{value}");
     check(&[&["mask", "--after", "n"][..], &constraint].concat(), 0, "0.000");
+    let why = |token: &str, code: i32| {
+        let ask = ["explain", "--json", "--after", "n", "--token-text", token];
+        check(&[&ask[..], &constraint].concat(), code, "").json()["allowed"].clone()
+    };
+    assert_eq!((why("o", 0), why("e", 1)), (true.into(), false.into()));
 }
 
 #[cfg(feature = "runtime")]
@@ -677,6 +722,7 @@ fn what_is_said_about_a_weighted_grammar_must_make_sense() {
     check(&["generate", "--prompt", "x", "--pcfg-text", drinks, "--lambda", "nan"], 2, "lambda is NaN");
     check(&["generate", "--prompt", "x", "--pcfg-text", drinks, "--lambda", "-1"], 2, "from 0 to 1000");
     check(&["generate", "--prompt", "x", "--pcfg-text", drinks, "--lambda", "x"], 2, "invalid");
+    check(&["generate", "--prompt", "x", "--pcfg-text", drinks, "--exact"], 2, "which --pcfg changes");
     let path = std::env::temp_dir().join(format!("maskwright-pcfg-{}", std::process::id()));
     std::fs::write(&path, "S -> a [2]").unwrap();
     check(&["serve", "--pcfg", path.to_str().unwrap()], 2, "add up to 2");

@@ -3,12 +3,15 @@
 //! ```sh
 //! scripts/assets.sh smollm2 && cargo run --release -p maskwright-runtime --example distortion
 //! ```
-//! For each constraint: the distance (total variation) from the truth to what masks make of it, computed, and to 100,000 exact draws, counted; the tries that plain rejection takes for a
-//! text on average, and those of the first draw, on average over 50 samplers, and of all later ones.
+//! For each constraint: the distance (total variation) from the truth to what masks make of it, computed, and to 100,000 exact draws, counted; the same for plain rejection, of which as many texts are counted as come
+//! out of 50,000,000 tries, and at most 100,000; the tries that plain rejection takes for a text on average, and those of the first draw, on average over 50 samplers, and of all later ones.
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss, reason = "a program for people")]
 
-use std::{collections::BTreeMap, error::Error};
+use std::{
+    collections::{BTreeMap, HashMap},
+    error::Error,
+};
 
 use maskwright::{Budget, Compiler, Constraint, Matcher, TokenId, exact};
 use maskwright_runtime::{
@@ -21,9 +24,15 @@ use serde_json::json;
 
 const DRAWS: u32 = 100_000;
 const FIRST: u32 = 50;
+/// The tries of plain rejection.
+const MOST: u32 = 50_000_000;
+/// Of fewer texts than this a distance would say nothing.
+const LEAST: u32 = 1_000;
 const MAX_TOKENS: u32 = 24;
 
 type Texts = BTreeMap<Vec<TokenId>, f64>;
+/// For each beginning of a valid text, the tokens that may come next, with the sums of the model's shares up to each.
+type Steps = HashMap<Vec<TokenId>, Vec<(TokenId, f64)>>;
 
 /// Rows of logits behind a prompt, each computed once.
 struct Rows {
@@ -66,9 +75,9 @@ impl Rows {
     }
 }
 
-/// All texts, with the model's mass of each, and what masks make of it.
-fn list(rows: &mut Rows, start: &Matcher) -> Result<(Texts, Texts), Box<dyn Error>> {
-    let (mut truth, mut masked) = (Texts::new(), Texts::new());
+/// All texts, with the model's mass of each, and what masks make of it; and the ways there.
+fn list(rows: &mut Rows, start: &Matcher) -> Result<(Texts, Texts, Steps), Box<dyn Error>> {
+    let (mut truth, mut masked, mut steps) = (Texts::new(), Texts::new(), Steps::new());
     let mut open = vec![(Vec::new(), start.fork(), 1.0, 1.0)];
     while let Some((text, mut matcher, mass, under_mask)) = open.pop() {
         let logits = rows.behind(&text)?;
@@ -81,6 +90,12 @@ fn list(rows: &mut Rows, start: &Matcher) -> Result<(Texts, Texts), Box<dyn Erro
             .map(|(id, &logit)| (id, f64::from(logit - best).exp() / total))
             .collect();
         let sum: f64 = allowed.iter().map(|(_, share)| share).sum();
+        let mut below = 0.0;
+        let sums = allowed.iter().map(|&(id, share)| {
+            below += share;
+            (TokenId(id), below)
+        });
+        steps.insert(text.clone(), sums.collect());
         for (id, share) in allowed {
             let mut matcher = matcher.fork();
             matcher.accept(TokenId(id))?;
@@ -94,7 +109,35 @@ fn list(rows: &mut Rows, start: &Matcher) -> Result<(Texts, Texts), Box<dyn Erro
             }
         }
     }
-    Ok((truth, masked))
+    Ok((truth, masked, steps))
+}
+
+/// Plain rejection: the model writes token by token, and what becomes invalid is thrown away. How many texts came out, and their shares.
+fn reject(steps: &Steps, chance: &mut impl FnMut() -> f64) -> (u32, Texts) {
+    let (mut count, mut found) = (0_u32, Texts::new());
+    let mut text = Vec::new();
+    for _ in 0..MOST {
+        text.clear();
+        while let Some(sums) = steps.get(&text) {
+            let drawn = chance();
+            let Some(&(token, _)) = sums.get(sums.partition_point(|&(_, below)| below <= drawn)) else {
+                break;
+            };
+            text.push(token);
+        }
+        if steps.contains_key(&text) {
+            continue;
+        }
+        count += 1;
+        *found.entry(text.clone()).or_default() += 1.0;
+        if count == DRAWS {
+            break;
+        }
+    }
+    for share in found.values_mut() {
+        *share /= f64::from(count);
+    }
+    (count, found)
 }
 
 fn distance(left: &Texts, right: &Texts) -> f64 {
@@ -132,9 +175,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         ),
     ];
     println!(
-        "| constraint | texts | valid mass | masked TV | exact TV | rejection's tries | first draw's | later draws' |"
+        "| constraint | texts | valid mass | masked TV | exact TV | rejection TV, of so many | rejection's tries | first draw's | later draws' |"
     );
-    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     for (name, question, constraint) in cases {
         let messages = json!([{"role": "user", "content": question}]);
         let prompt = rows.loaded.chat(&Conversation::new(&messages))?;
@@ -143,7 +186,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         options.json_schema.whitespace = maskwright::json_schema::Whitespace::Compact;
         let mut start = compiler.compile_with(&constraint, &options)?.matcher();
         start.set_budget(Some(Budget::new(MAX_TOKENS)))?;
-        let (mut truth, masked) = list(&mut rows, &start)?;
+        let (mut truth, masked, steps) = list(&mut rows, &start)?;
         let mass: f64 = truth.values().sum();
         for one in truth.values_mut() {
             *one /= mass;
@@ -175,8 +218,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             later += if draw == 0 { 0 } else { drawn.tries };
             *found.entry(drawn.tokens).or_default() += 1.0 / f64::from(DRAWS);
         }
+        let (count, rejected) = reject(&steps, &mut chance);
+        let rejected = if count < LEAST {
+            format!("–, {count}")
+        } else {
+            format!("{:.4}, {count}", distance(&rejected, &truth))
+        };
         println!(
-            "| {name} | {} | {mass:.2e} | {:.3} | {:.4} | {:.3e} | {:.1} | {:.4} |",
+            "| {name} | {} | {mass:.2e} | {:.3} | {:.4} | {rejected} | {:.3e} | {:.1} | {:.4} |",
             truth.len(),
             distance(&masked, &truth),
             distance(&found, &truth),

@@ -5,7 +5,8 @@
 //! cargo run --release -p maskwright-runtime --example speed --features llama-cpp -- target/assets/smollm2 1 llama-cpp
 //! ```
 //!
-//! Constrained and free runs take turns, and the best of three rounds counts, because machines are shared.
+//! Constrained and free runs take turns, and the best of three rounds counts, because machines are shared. `speed mass [MODEL]` tells what the mass of masks costs: short answers with and without it take turns,
+//! and the time on processors counts, which Linux tells, so that it does not matter who else wants them.
 
 use std::error::Error;
 use std::io::{Write, stdout};
@@ -24,15 +25,24 @@ const SCHEMA: &str = r#"{"type": "object", "properties": {
     "required": ["name", "tags", "price", "size"], "additionalProperties": false}"#;
 const ROUNDS: usize = 3;
 const CONTEXT: usize = 128;
+/// The tokens of an answer.
+const TOKENS: usize = 24;
+/// For the mass of masks: so many rounds, of so many tokens.
+const MASS_ROUNDS: usize = 30;
+const MASS_TOKENS: usize = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    let is_about_mass = arguments.next_if(|word| word == "mass").is_some();
     let path = arguments.next().unwrap_or_else(|| "target/assets/smollm2".into());
     let threads = arguments.next().and_then(|number| number.parse().ok()).and_then(NonZero::new);
     let begin = Instant::now();
     let mut loaded = open(&path, LoadOptions { threads, context: None }, arguments.next().as_deref())?;
     let mut out = stdout();
     writeln!(out, "loaded in {:.1?}", begin.elapsed())?;
+    if is_about_mass {
+        return mass(loaded, &mut out);
+    }
     let text: Vec<TokenId> = (0..256).map(|at| TokenId(at * 37 % 40_000 + 100)).collect();
     writeln!(out, "reading 256 tokens: {:.0} tokens/s", best(|| Ok(read(&mut *loaded.model, &text)))?)?;
     for batch in [1, 4, 16] {
@@ -121,10 +131,10 @@ fn compare(
 ) -> Result<(), Box<dyn Error>> {
     let (mut free, mut constrained, mut masks) = (0.0_f64, 0.0_f64, Duration::ZERO);
     for _ in 0..ROUNDS {
-        free = free.max(answers(scheduler, prompt, None, batch)?.0);
-        let (rate, usage) = answers(scheduler, prompt, Some(schema), batch)?;
-        constrained = constrained.max(rate);
-        masks = usage.mask / u32::try_from(usage.masks.max(1))?;
+        free = free.max(answers(scheduler, prompt, None, batch, TOKENS, false)?.rate);
+        let told = answers(scheduler, prompt, Some(schema), batch, TOKENS, false)?;
+        constrained = constrained.max(told.rate);
+        masks = told.usage.mask / u32::try_from(told.usage.masks.max(1))?;
     }
     let waited = scheduler.statistics().mask_wait;
     writeln!(
@@ -135,23 +145,62 @@ fn compare(
     Ok(())
 }
 
+/// What the mass of masks costs.
+fn mass(loaded: Loaded, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    let compiler = Compiler::new(loaded.tokenizer.vocabulary().clone());
+    let schema = compiler.compile(&Constraint::json_schema(SCHEMA))?;
+    let prompt = loaded.prompt("A product of our shop as JSON:\n")?;
+    let scheduler = loaded.schedule(Options::default());
+    for batch in [1, 4] {
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        for _ in 0..MASS_ROUNDS {
+            without.push(answers(&scheduler, &prompt, Some(&schema), batch, MASS_TOKENS, false)?.busy);
+            with.push(answers(&scheduler, &prompt, Some(&schema), batch, MASS_TOKENS, true)?.busy);
+        }
+        without.sort_by(f64::total_cmp);
+        with.sort_by(f64::total_cmp);
+        for (name, at) in [("least", 0), ("median", MASS_ROUNDS / 2)] {
+            writeln!(
+                out,
+                "{batch} requests, {name} of {MASS_ROUNDS} rounds: a token takes {:.2} ms on processors, and {:.2} ms with the mass of its mask, {:+.2} %",
+                without[at] * 1e3,
+                with[at] * 1e3,
+                (with[at] / without[at] - 1.0) * 100.0,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// What some answers took.
+struct Told {
+    /// Tokens a second.
+    rate: f64,
+    /// Seconds that a token takes on processors.
+    busy: f64,
+    usage: Usage,
+}
+
 fn answers(
     scheduler: &Scheduler,
     prompt: &[TokenId],
     schema: Option<&CompiledConstraint>,
     batch: usize,
-) -> Result<(f64, Usage), Box<dyn Error>> {
-    let before = scheduler.statistics();
+    tokens: usize,
+    mass: bool,
+) -> Result<Told, Box<dyn Error>> {
+    let (before, busy_before) = (scheduler.statistics(), busy());
     let mut streams: Vec<Stream> = Vec::new();
     for seed in 0..batch as u64 {
         let mut request = Request::new(prompt.to_vec());
         // Free text must not end early, or the two would differ in length.
         request.sampling = Sampling {
             seed: Some(seed),
+            mass,
             logit_bias: vec![(TokenId(2), -100.0), (TokenId(0), -100.0)],
             ..Sampling::default()
         };
-        request.max_tokens = Some(24);
+        request.max_tokens = Some(tokens);
         if let Some(schema) = schema {
             request.guide = Some(Box::new(MatcherGuide::new(schema.matcher())));
         }
@@ -171,5 +220,15 @@ fn answers(
     let after = scheduler.statistics();
     let time = (after.model + after.sample + after.mask_wait)
         .saturating_sub(before.model + before.sample + before.mask_wait);
-    Ok((rate((after.answer_tokens - before.answer_tokens) as usize, time), last))
+    let tokens = (after.answer_tokens - before.answer_tokens) as usize;
+    let busy = 1.0 / rate(tokens, busy().saturating_sub(busy_before));
+    Ok(Told { rate: rate(tokens, time), busy, usage: last })
+}
+
+/// How long all threads of this process have been on processors; only Linux tells.
+fn busy() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let told = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok());
+    let times = told.filter_map(|told| told.split(' ').next()?.parse::<u64>().ok());
+    Duration::from_nanos(times.sum())
 }

@@ -11,6 +11,7 @@ export const KINDS = new Map([
   ["lark", { label: "Lark", words: lark() }],
   ["gbnf", { label: "GBNF", words: rules() }],
   ["structural_tag", { label: "Structural tag", words: json() }],
+  ["pcfg", { label: "Weighted", words: weighted() }],
 ]);
 
 /** The styles of white space between the parts of JSON, and what people call them. */
@@ -120,6 +121,19 @@ function rules() {
     ["w-number", /\{\d+(?:,\d*)?\}/y],
     ["w-word", /::=|[|*+?()]/y],
     ["", /[\p{L}\p{N}_-]+|\s+/uy],
+  ];
+}
+
+function weighted() {
+  return [
+    ["w-comment", /#[^\n]*/y],
+    ["w-key", /[\p{L}\p{N}_'-]+(?=\s*(?:->|→|::=))/uy],
+    ["w-string", STRING],
+    ["w-string", /'(?:[^'\\\n]|\\.)*'?/y],
+    ["w-escape", /\/(?:[^/\\\n]|\\.)+\/?/y],
+    ["w-number", /\[[\d./eE+\s-]*\]?/y],
+    ["w-word", /->|→|::=|[|ε]/y],
+    ["", /[\p{L}\p{N}_]+|\s+/uy],
   ];
 }
 

@@ -34,7 +34,7 @@ export function asPython(origin, request) {
 
 /** A program in Rust, for whoever wants the constraint and not the server. */
 export function asRust({ kind, source, whitespace, keyOrder }) {
-  const make = { json_schema: "json_schema", regex: "regex", ebnf: "ebnf", lark: "lark", gbnf: "gbnf", structural_tag: "structural_tag" }[kind];
+  const make = { json_schema: "json_schema", regex: "regex", ebnf: "ebnf", lark: "lark", gbnf: "gbnf", pcfg: "pcfg", structural_tag: "structural_tag" }[kind];
   const text = raw(source);
   const constraint = kind === "choice" ? `Constraint::choice([${choices(source).map(raw).join(", ")}])` : `Constraint::${make}(${text})`;
   const style = RUST_SPACE.get(whitespace);

@@ -13,6 +13,7 @@ use maskwright_runtime::{
     model::Model,
     scheduler::{self, Sink},
     text::{
+        MARK,
         chat::{ChatTemplate, Conversation},
         encode_prompt, shielded,
     },
@@ -194,12 +195,13 @@ impl Engine {
         Ok(tokens)
     }
 
-    /// A conversation as a prompt.
+    /// A conversation as a prompt, with the beginning of an answer; or, if `is_open`, up to the end of its last message, which goes on.
     pub(crate) fn chat(
         &self,
         messages: &Value,
         tools: Option<&Value>,
         variables: Map<String, Value>,
+        is_open: bool,
         param: &str,
     ) -> Result<Prompt> {
         let template = self.template.as_ref().ok_or_else(|| {
@@ -209,11 +211,14 @@ impl Engine {
         // What looks like a special token in a message is ordinary text. What we write ourselves below is not.
         let messages = shielded(&self.tokenizer, messages);
         let tools = tools.map(|tools| shielded(&self.tokenizer, tools));
-        let (messages, tools) = if self.knows_tools {
+        let (mut messages, tools) = if self.knows_tools {
             (messages, tools)
         } else {
             (plain_tools::write(&messages, tools.as_ref()), None)
         };
+        if let (true, Some(last)) = (is_open, messages.as_array_mut().and_then(|list| list.last_mut())) {
+            last["content"] = format!("{}{MARK}", last["content"].as_str().unwrap_or_default()).into();
+        }
         let variables = shielded(&self.tokenizer, &Value::Object(variables));
         let vocabulary = self.vocabulary();
         let name =
@@ -223,10 +228,18 @@ impl Engine {
             eos_token: name(vocabulary.eos().first().copied()),
             tools: tools.as_ref(),
             more: Some(&variables),
+            add_generation_prompt: !is_open,
             ..Conversation::new(&messages)
         };
-        let text =
+        let mut text =
             template.render(&conversation).map_err(|error| ApiError::value(param, error.to_string()))?;
+        if is_open {
+            let end = text.rfind(MARK).ok_or_else(|| {
+                let why = "the template of the model does not write down the last message as it is";
+                ApiError::unsupported("continue_final_message", why)
+            })?;
+            text.truncate(end);
+        }
         self.check_size(&text, param)?;
         let tokens = encode_prompt(&self.tokenizer, &text);
         let tokens = tokens.map_err(|error| ApiError::value(param, error.to_string()))?;

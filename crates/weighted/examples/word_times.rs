@@ -192,15 +192,15 @@ fn scores(tokenizer: &Tokenizer) -> Result<(), Box<dyn Error>> {
                 }
                 allowed.sort_by(|a, b| b.0.total_cmp(&a.0));
                 let tokens: Vec<TokenId> = allowed.iter().take(SCORED).map(|entry| entry.1).collect();
-                let begin = Instant::now();
-                let found = scorer.scores(&tokens)?;
-                scoring.push(begin.elapsed());
+                let (found, time) = timed(|| scorer.scores(&tokens));
+                let found = found?;
+                scoring.push(time);
                 assert!(found.iter().all(|score| score.is_finite()), "{text}");
                 scored += found.len();
                 full.extend(scoring.last().filter(|_| found.len() == SCORED));
-                let begin = Instant::now();
-                scorer.weigh(&mut logits, &Guidance::default())?;
-                weighing.push(begin.elapsed());
+                let (weighed, time) = timed(|| scorer.weigh(&mut logits, &Guidance::default()));
+                weighed?;
+                weighing.push(time);
                 matcher.accept(token)?;
                 scorer.accept(token)?;
             }
@@ -213,6 +213,22 @@ fn scores(tokenizer: &Tokenizer) -> Result<(), Box<dyn Error>> {
         println!("  a row  {}", percentiles(&mut weighing));
     }
     Ok(())
+}
+
+/// Does something, and says how long it took, without the time in which this thread waited because others had the processor: on a busy machine that would be all that the upper percentiles show.
+fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
+    let before = waited();
+    let begin = Instant::now();
+    let done = what();
+    let time = begin.elapsed();
+    (done, time.saturating_sub(waited().saturating_sub(before)))
+}
+
+/// For how long this thread could have run and did not, since it began. Only Linux tells; elsewhere nothing is taken off.
+fn waited() -> Duration {
+    let told = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = told.split(' ').nth(1).and_then(|field| field.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 /// Grammars that a deterministic parser could read; each text is one word after the other, as often as asked.

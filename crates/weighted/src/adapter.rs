@@ -120,7 +120,7 @@ impl<S: Semiring> Adapter<S> {
                 parser.rollback(usize::from(!path.is_empty()));
                 continue;
             };
-            if parser.step(trie.byte(node)) {
+            if parser.skim(trie.byte(node)) {
                 let change = parser.prefix_logprob() - before;
                 out.extend(trie.tokens(node).iter().map(|token| (TokenId(*token), change)));
                 path.push(trie.children(node));
@@ -179,14 +179,14 @@ impl<S: Semiring> Adapter<S> {
             dead = false;
             let mut read = common;
             while read < inner.len() && !dead {
-                dead = !self.parser.step(inner[read]);
+                dead = !self.parser.skim(inner[read]);
                 read += 1;
             }
             path = &inner[..read];
             if !dead {
-                out[at] = self.parser.peek(*last) - before;
+                out[at] = self.parser.peek_on(*last) - before;
                 // What cannot come may be what is too faint to be seen; reading finds that out.
-                if out[at] == f64::NEG_INFINITY && self.parser.step(*last) {
+                if out[at] == f64::NEG_INFINITY && self.parser.skim(*last) {
                     self.parser.rollback(1);
                 }
             }

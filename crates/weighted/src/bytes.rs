@@ -12,10 +12,13 @@
 //!
 //! The literals that begin in a column are one run, a place in a tree that all columns share ([`Literals`]). For each symbol the tree knows how much of it begins with the literals below a
 //! place; with how much the column wants the symbol that is the weight of the run. So a lexicon is never listed, and costs a step down the tree for each byte.
+//!
+//! Most of the time goes into what is complete in a column, and that matters only if something begins there. Between the letters of a word nothing does, although `al` has ended behind `al` of `alice`. Who
+//! looks ahead skims: a column is *owed* until a byte comes that some terminal begins with, and most are never worked out.
 
 use std::sync::{Arc, OnceLock};
 
-use maskwright_automata::Dfa;
+use maskwright_automata::{ByteSet, Dfa};
 use maskwright_grammar::{Diagnostic, Span};
 
 use crate::chart::{Chart, Scan};
@@ -63,6 +66,8 @@ struct Alphabet<S: Semiring> {
     patterns: Vec<(u32, Pattern, Distances)>,
     /// For each symbol with rules, the patterns that can begin one of them, with the weights of those rules.
     first_patterns: Vec<Vec<(u32, S::Value)>>,
+    /// The bytes that terminals begin with.
+    begins: ByteSet,
     /// For each terminal, its place in one of the two.
     place: Vec<Place>,
 }
@@ -77,16 +82,18 @@ enum Place {
 type Distances = Vec<u64>;
 
 /// What is under way between two bytes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Frame<S: Semiring> {
     /// What can begin here, worked out when it is first asked for.
     open: OnceLock<Open<S::Value>>,
     /// What has begun before and can go on.
     runs: Vec<Run<S::Value>>,
+    /// The terminals that end here, if the column is still owed.
+    owed: Option<Vec<Scan<S::Value>>>,
 }
 
 /// What can begin in a column besides the literals that its wanted symbols begin with; with forward weights.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open<V> {
     /// Literals in the middle of rules, by place in the alphabet, ascending.
     waiting: Vec<(u32, V)>,
@@ -132,12 +139,20 @@ impl<S: Semiring> ByteParser<S> {
     fn with(pcfg: &Pcfg, keep: bool) -> Result<Self, Diagnostic> {
         let tables = Arc::new(Tables::new(pcfg)?);
         let alphabet = Arc::new(Alphabet::new(pcfg, &tables)?);
-        let first = Arc::new(Frame { open: OnceLock::new(), runs: Vec::new() });
+        let first = Arc::new(Frame { open: OnceLock::new(), runs: Vec::new(), owed: None });
         Ok(Self { chart: Chart::new(tables, keep), alphabet, frames: vec![first] })
     }
 
     /// Reads a byte. If it cannot come next, says so and changes nothing.
     pub fn step(&mut self, byte: u8) -> bool {
+        self.skim(byte) && (self.settle() || self.undo())
+    }
+
+    /// Reads a byte like [`step`](Self::step), and owes what is complete behind it. Until that is [settled](Self::settle) or taken back, nothing may be asked of the place but what comes next.
+    pub(crate) fn skim(&mut self, byte: u8) -> bool {
+        if self.alphabet.begins.contains(byte) && !self.settle() {
+            return false;
+        }
         let mut moved = Vec::new();
         self.move_all(byte, |run| moved.push(run));
         let mut prefix = moved.iter().fold(S::ZERO, |sum, run| S::add(sum, S::mul(run.weight, run.mass)));
@@ -160,11 +175,37 @@ impl<S: Semiring> ByteParser<S> {
             scans.extend(self.ended(run));
         }
         moved.retain(|run| self.goes_on(run));
-        if !self.chart.push(&scans, prefix, scale) {
-            return false;
-        }
-        self.frames.push(Arc::new(Frame { open: OnceLock::new(), runs: moved }));
+        self.chart.push_owed(prefix, scale);
+        self.frames.push(Arc::new(Frame { open: OnceLock::new(), runs: moved, owed: Some(scans) }));
         true
+    }
+
+    /// Works out what is complete here, if that is owed. If a limit is in the way, says so and changes nothing.
+    fn settle(&mut self) -> bool {
+        let Some(frame) = self.frames.last_mut().filter(|frame| frame.owed.is_some()) else { return true };
+        let frame = Arc::make_mut(frame);
+        let Some(scans) = frame.owed.take() else { return true };
+        let is_settled = self.chart.settle(&scans);
+        if is_settled {
+            frame.open = OnceLock::new();
+        } else {
+            frame.owed = Some(scans);
+        }
+        is_settled
+    }
+
+    /// Takes a byte back that could not be read.
+    fn undo(&mut self) -> bool {
+        self.rollback(1);
+        false
+    }
+
+    /// The same as [`peek`](Self::peek), behind bytes that were skimmed.
+    pub(crate) fn peek_on(&mut self, byte: u8) -> f64 {
+        if self.alphabet.begins.contains(byte) && !self.settle() {
+            return f64::NEG_INFINITY;
+        }
+        self.peek(byte)
     }
 
     /// Reads bytes, all of them or none.
@@ -483,7 +524,13 @@ impl<S: Semiring> Alphabet<S> {
                 first_patterns[start.left as usize].push((number, start.weight));
             }
         }
-        Ok(Self { literals, patterns, first_patterns, place })
+        let mut begins: ByteSet =
+            literals.symbols().filter_map(|(rank, _)| literals.literal(rank).0.first().copied()).collect();
+        for (_, pattern, _) in &patterns {
+            let edges = pattern.dfa().edges(pattern.dfa().start());
+            begins = edges.into_iter().fold(begins, |begins, (bytes, _)| begins.union(bytes));
+        }
+        Ok(Self { literals, patterns, first_patterns, begins, place })
     }
 
     /// The least length of a terminal that is not empty.

@@ -70,6 +70,20 @@ pub(crate) struct Column<S: Semiring> {
 }
 
 impl<S: Semiring> Column<S> {
+    /// A column in which nothing is known to be complete.
+    fn owed(prefix: S::Value, scale: f64) -> Self {
+        Self {
+            items: Vec::new(),
+            want: Vec::new(),
+            shortcuts: Vec::new(),
+            complete: Vec::new(),
+            scans: Vec::new(),
+            sentence: S::ZERO,
+            prefix,
+            scale,
+        }
+    }
+
     /// What it keeps, in items.
     fn size(&self) -> u64 {
         (self.items.len() + self.want.len() + self.complete.len()) as u64
@@ -260,6 +274,21 @@ impl<S: Semiring> Chart<S> {
             last.shortcuts = shortcuts;
         }
         true
+    }
+
+    /// Adds a column of which nothing but its weight is known.
+    pub(crate) fn push_owed(&mut self, prefix: S::Value, scale: f64) {
+        self.columns.push(Arc::new(Column::owed(prefix, scale)));
+    }
+
+    /// Works out the last column, which was owed, or leaves it so; see [`push`](Self::push).
+    pub(crate) fn settle(&mut self, scans: &[Scan<S::Value>]) -> bool {
+        let Some(owed) = self.columns.pop() else { return false };
+        let is_settled = self.push(scans, owed.prefix, owed.scale);
+        if !is_settled {
+            self.columns.push(owed);
+        }
+        is_settled
     }
 
     /// Everything that is complete from one column to the new one.

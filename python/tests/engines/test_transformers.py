@@ -300,3 +300,62 @@ def test_weights_are_added_to_the_best(compiler):
 def test_lambda_must_be_a_number(compiler, wrong):
     with pytest.raises(ValueError, match="lambda"):
         WeightedLogitsProcessor(compiler.compile(mw.pcfg("S -> a")), lambda_=wrong)
+
+
+def test_the_mass_of_each_mask_is_noted(compiler):
+    compiled = compiler.compile(mw.regex("[0-9]a"))
+    processor = LogitsProcessor([compiled, None], mass=True)
+    torch.manual_seed(3)
+    texts, scores = [[[], []], [[3], [3]], [[3, 10], [3, 4]]], torch.randn(3, 2, WIDTH)
+    for written, row in zip(texts, scores):
+        processor(torch.tensor([[9, *text] for text in written]), row)
+    assert len(processor.masses) == 3
+    for at, (text, _) in enumerate(texts):
+        shares = torch.softmax(scores[at, 0].double(), -1)
+        expected = math.log(sum(shares[token].item() for token in plain(compiled, text)))
+        assert math.isclose(processor.masses[at][0].item(), expected, abs_tol=1e-5)
+        assert math.isnan(processor.masses[at][1].item()), "a row without a constraint has no mask"
+    # Another prompt is another generation; and without being asked for, nothing is noted.
+    processor(torch.tensor([[8], [8]]), scores[0])
+    assert len(processor.masses) == 1
+    silent = LogitsProcessor(compiled)
+    ask(silent, [[9]])
+    assert silent.masses == []
+
+
+def test_masses_in_generate(compiler, model):
+    compiled = compiler.compile(mw.choice(["abc", "a1", "gg"]))
+    processor = LogitsProcessor(compiled, mass=True)
+    ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    out = model.generate(
+        input_ids=ids, attention_mask=torch.ones_like(ids), logits_processor=[processor], max_new_tokens=8, do_sample=False,
+        output_logits=True, return_dict_in_generate=True,
+    )
+    masses = torch.stack(processor.masses)
+    assert masses.shape == (len(out.logits), 2)
+    for row, tokens in enumerate(out.sequences[:, ids.shape[1]:].tolist()):
+        text = tokens[: tokens.index(END)] if END in tokens else tokens
+        for at in range(len(text) + 1):
+            shares = torch.softmax(out.logits[at][row].double(), -1)
+            expected = math.log(sum(shares[token].item() for token in plain(compiled, text[:at])))
+            assert math.isclose(masses[at, row].item(), expected, abs_tol=1e-4)
+        assert masses[len(text) + 1 :, row].isnan().all(), "behind the end there is no mask"
+    assert (masses.nansum(0) < -1.0).all(), "a model that knows nothing is bent by such a constraint"
+
+
+def test_weights_in_generate(compiler, model):
+    # The model knows nothing, so that the grammar decides if it counts a hundredfold.
+    compiled = compiler.compile(mw.pcfg('S -> D [0.4] | D "," S [0.6]\nD -> "ab" [0.9] | "12" [0.1]'))
+    ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    options = {"attention_mask": torch.ones_like(ids), "max_new_tokens": 12, "do_sample": False}
+
+    def texts(lambda_):
+        processor = WeightedLogitsProcessor(compiled, lambda_=lambda_, budget=12, mass=True)
+        out = model.generate(input_ids=ids, logits_processor=[processor], **options)[:, ids.shape[1] :].tolist()
+        assert len(processor.masses) <= 12 and torch.stack(processor.masses)[0].isfinite().all()
+        return ["".join(TEXTS[token] for token in row[: row.index(END)]) for row in out]
+
+    for text in texts(100.0):
+        assert set(text.split(",")) == {"ab"}, text
+    for text in texts(0.0) + texts(1.0):
+        assert set(text.split(",")) <= {"ab", "12"}, text

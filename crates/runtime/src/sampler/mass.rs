@@ -1,55 +1,108 @@
 //! How much of a model's mass lies on some tokens.
 //!
 //! PERF: the mass is wanted for every token of an answer, over the whole vocabulary, and must cost next to nothing beside a step of the model. The library's `exp` takes one number at a time; this one
-//! is a polynomial without branches, so that the compiler can compute several at once: both sums over 49,152 logits take 0.2 to 0.35 ms, about one per cent of a step of a small model.
+//! is a polynomial without branches, so that the compiler can compute several at once, with all that the processor has; and the sums of what is allowed and of what is not come out of one pass.
+//! `examples/speed.rs` measures it (`speed mass`).
 
-/// So many sums are kept side by side.
-const LANES: usize = 8;
+#![expect(clippy::inline_always, reason = "what is not inlined is compiled for the oldest processor")]
 
-/// The logarithm of the sum of the weights of all logits. −∞ if none is a number.
-pub(super) fn log_sum(logits: &[f32]) -> f64 {
-    let best = largest(logits);
-    if best == f32::NEG_INFINITY {
-        return f64::NEG_INFINITY;
+/// So many sums are kept side by side: one for each bit of a word of a mask.
+const LANES: usize = 32;
+/// So many lines are summed in single precision, so that no digits are lost over a large vocabulary.
+const RUN: usize = 64;
+/// What weighs less beside the best has lost digits, or everything.
+const FAINT: f64 = 1e-25;
+
+/// The logarithm of the share that the allowed tokens have of all. `None` if none of them has any, or none is a number. A mask that is shorter than the row forbids what is beyond its end.
+pub(super) fn share(logits: &[f32], mask: &[u32]) -> Option<f32> {
+    let best = largest(logits)?;
+    let (allowed, rest) = pulp::Arch::new().dispatch(Sums { logits, mask, best });
+    if allowed > FAINT {
+        return Some((allowed / (allowed + rest)).ln().min(0.0) as f32);
     }
-    let mut sums = [0.0_f32; LANES];
-    let mut sum = 0.0_f64;
-    // Short runs in single precision, so that no digits are lost over a large vocabulary.
-    for run in logits.chunks(256) {
-        let (lines, rest) = run.as_chunks::<LANES>();
-        for line in lines {
-            for (sum, &logit) in sums.iter_mut().zip(line) {
-                *sum += weight(logit - best);
+    // Beside the best they are nothing: they are weighed among themselves.
+    let words = mask.iter().copied().chain(std::iter::repeat(0));
+    let faint: Vec<f32> = (logits.chunks(LANES).zip(words))
+        .flat_map(|(line, word)| line.iter().enumerate().map(move |(bit, &logit)| (word >> bit & 1, logit)))
+        .map(|(bit, logit)| if bit == 1 { logit } else { f32::NEG_INFINITY })
+        .collect();
+    let own = largest(&faint)?;
+    let (all, none) = (vec![u32::MAX; faint.len().div_ceil(LANES)], rest + allowed);
+    let (sum, _) = pulp::Arch::new().dispatch(Sums { logits: &faint, mask: &all, best: own });
+    Some((f64::from(own) - f64::from(best) + sum.ln() - none.ln()).min(0.0) as f32)
+}
+
+/// The sums of the weights of the allowed tokens, and of the others.
+struct Sums<'r> {
+    logits: &'r [f32],
+    mask: &'r [u32],
+    /// The largest logit, which weighs one.
+    best: f32,
+}
+
+impl pulp::NullaryFnOnce for Sums<'_> {
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    fn call(self) -> (f64, f64) {
+        let Self { logits, mask, best } = self;
+        let mut words = mask.iter().copied().chain(std::iter::repeat(0));
+        let (mut allowed, mut rest) = (0.0, 0.0);
+        for run in logits.chunks(RUN * LANES) {
+            let (mut in_run, mut beside) = ([0.0_f32; LANES], [0.0_f32; LANES]);
+            let (lines, tail) = run.as_chunks::<LANES>();
+            for (line, word) in lines.iter().zip(words.by_ref()) {
+                match word {
+                    0 => add(&mut beside, line, best),
+                    u32::MAX => add(&mut in_run, line, best),
+                    _ => {
+                        for (bit, &logit) in line.iter().enumerate() {
+                            let weight = weight(logit - best);
+                            let chosen = if word & (1 << bit) == 0 { 0.0 } else { weight };
+                            in_run[bit] += chosen;
+                            beside[bit] += weight - chosen;
+                        }
+                    }
+                }
             }
+            if !tail.is_empty() {
+                let word = words.next().unwrap_or(0);
+                for (bit, &logit) in tail.iter().enumerate() {
+                    let sums = if word & (1 << bit) == 0 { &mut beside } else { &mut in_run };
+                    sums[bit] += weight(logit - best);
+                }
+            }
+            allowed += in_run.iter().map(|&one| f64::from(one)).sum::<f64>();
+            rest += beside.iter().map(|&one| f64::from(one)).sum::<f64>();
         }
-        sum += rest.iter().map(|&logit| f64::from(weight(logit - best))).sum::<f64>();
-        sum += sums.iter().map(|&one| f64::from(one)).sum::<f64>();
-        sums = [0.0; LANES];
+        (allowed, rest)
     }
-    f64::from(best) + sum.ln()
 }
 
-/// The logarithm of the share that logits have of a whole. `None` if they have none.
-pub(super) fn share(logits: &[f32], whole: f64) -> Option<f32> {
-    let part = log_sum(logits);
-    // Rounding must not make a part larger than the whole.
-    (part.is_finite() && whole.is_finite()).then(|| (part - whole).min(0.0) as f32)
+#[inline(always)]
+fn add(sums: &mut [f32; LANES], line: &[f32; LANES], best: f32) {
+    for (sum, &logit) in sums.iter_mut().zip(line) {
+        *sum += weight(logit - best);
+    }
 }
 
-fn largest(logits: &[f32]) -> f32 {
+/// The largest of the logits that are numbers.
+fn largest(logits: &[f32]) -> Option<f32> {
+    // What is not a number is never greater. +∞ is no number either.
+    let greater = |most: f32, logit: f32| if logit > most && logit < f32::INFINITY { logit } else { most };
     let mut most = [f32::NEG_INFINITY; LANES];
-    let (lines, rest) = logits.as_chunks::<LANES>();
+    let (lines, tail) = logits.as_chunks::<LANES>();
     for line in lines {
         for (most, &logit) in most.iter_mut().zip(line) {
-            // What is not a number is never greater. +∞ is no number either.
-            *most = if logit > *most && logit < f32::INFINITY { logit } else { *most };
+            *most = greater(*most, logit);
         }
     }
-    let finite = rest.iter().copied().filter(|logit| logit.is_finite());
-    finite.chain(most).fold(f32::NEG_INFINITY, f32::max)
+    let most = most.iter().chain(tail).copied().fold(f32::NEG_INFINITY, greater);
+    (most > f32::NEG_INFINITY).then_some(most)
 }
 
 /// e to the power of a number that is not positive, to seven digits. 0 for what is too small or not a number.
+#[inline(always)]
 fn weight(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0;
     const LOG2_E: f32 = std::f32::consts::LOG2_E;
@@ -91,24 +144,44 @@ mod tests {
     #[test]
     fn shares_are_those_of_a_slow_sum() {
         let logits: Vec<f32> =
-            (0..1003_u16).map(|id| f32::from(id.wrapping_mul(7919) % 1000) / 40.0 - 9.0).collect();
+            (0..3003_u16).map(|id| f32::from(id.wrapping_mul(7919) % 1000) / 40.0 - 9.0).collect();
         let slow = |keep: &dyn Fn(usize) -> bool| {
             let kept = logits.iter().enumerate().filter(|(id, _)| keep(*id));
             kept.map(|(_, logit)| f64::from(*logit).exp()).sum::<f64>()
         };
-        for every in [2, 3, 17, 1003] {
-            let masked: Vec<f32> = (logits.iter().enumerate())
-                .map(|(id, &logit)| if id % every == 0 { logit } else { f32::NEG_INFINITY })
-                .collect();
-            let exact = (slow(&|id| id % every == 0) / slow(&|_| true)).ln();
-            let found = share(&masked, log_sum(&logits)).unwrap();
-            assert!((f64::from(found) - exact).abs() < 1e-5, "{every}: {found} {exact}");
+        let mask = |keep: &dyn Fn(usize) -> bool| {
+            let mut words = vec![0_u32; logits.len().div_ceil(32)];
+            (0..logits.len()).filter(|id| keep(*id)).for_each(|id| words[id / 32] |= 1 << (id % 32));
+            words
+        };
+        let keeps: [&dyn Fn(usize) -> bool; 6] = [
+            &|id| id % 2 == 0,
+            &|id| id % 17 == 0,
+            &|id| id % 3001 == 0,
+            &|id| id / 64 % 2 == 0,
+            &|id| id >= 3000,
+            &|id| id != 77,
+        ];
+        for (number, keep) in keeps.iter().enumerate() {
+            let exact = (slow(keep) / slow(&|_| true)).ln();
+            let found = share(&logits, &mask(keep)).unwrap();
+            assert!((f64::from(found) - exact).abs() < 1e-5, "{number}: {found} {exact}");
         }
         // Nothing is lost where everything is allowed, and what has no mass at all has no share.
-        assert_eq!(share(&logits, log_sum(&logits)), Some(0.0));
-        assert_eq!(share(&[f32::NEG_INFINITY; 9], log_sum(&logits)), None);
+        assert_eq!(share(&logits, &mask(&|_| true)), Some(0.0));
+        assert_eq!(share(&logits, &[]), None);
+        assert_eq!(share(&[f32::NEG_INFINITY; 9], &[u32::MAX]), None);
+        assert_eq!(share(&[0.0, f32::NEG_INFINITY, f32::NAN], &[0b110]), None);
+        // A short mask forbids the rest.
+        let mut row = logits.clone();
+        row[..32].fill(3.0);
+        let short = share(&row, &[u32::MAX]).unwrap();
+        let all: f64 = row.iter().map(|&logit| f64::from(logit).exp()).sum();
+        assert!((f64::from(short) - (32.0 * 3.0_f64.exp() / all).ln()).abs() < 1e-5, "{short}");
         // A share that no single number could hold is still a number.
-        let far = [0.0, -900.0];
-        assert_eq!(share(&[f32::NEG_INFINITY, -900.0], log_sum(&far)), Some(-900.0));
+        assert_eq!(share(&[0.0, -900.0], &[0b10]), Some(-900.0));
+        let faint = [0.0, -900.0, -901.0];
+        let exact = -900.0 + (1.0 + (-1.0_f64).exp()).ln();
+        assert!((f64::from(share(&faint, &[0b110]).unwrap()) - exact).abs() < 1e-3);
     }
 }

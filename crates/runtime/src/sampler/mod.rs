@@ -121,11 +121,10 @@ impl Sampler {
         mask: Option<&[u32]>,
         weigh: impl FnOnce(&mut [f32]),
     ) -> Result<Choice, NoToken> {
-        let whole = (self.params.mass && mask.is_some()).then(|| mass::log_sum(logits));
+        let mass = mask.filter(|_| self.params.mass).and_then(|words| mass::share(logits, words));
         if let Some(words) = mask {
             apply::mask(logits, words);
         }
-        let mass = whole.and_then(|whole| mass::share(logits, whole));
         let before = self.params.logprobs.map(|top| (Shares::of(logits, top), logits.to_vec()));
         weigh(logits);
         self.penalise(logits);
@@ -146,8 +145,8 @@ impl Sampler {
         mask: &[u32],
         (prefixes, at, mode): (&mut Prefixes, Option<Place>, Mode),
     ) -> Result<(Choice, Option<Place>), Untaken> {
-        let whole = self.params.mass.then(|| mass::log_sum(logits));
-        let told = (self.params.mass || self.params.logprobs.is_some()).then(|| {
+        let mass = if self.params.mass { mass::share(logits, mask) } else { None };
+        let told = self.params.logprobs.map(|_| {
             let mut allowed = logits.to_vec();
             apply::mask(&mut allowed, mask);
             allowed
@@ -162,7 +161,6 @@ impl Sampler {
             Step::Rejected => return Err(Untaken::Rejected),
             Step::Nothing => return Err(Untaken::NoToken),
         };
-        let mass = whole.zip(told.as_ref()).and_then(|(whole, allowed)| mass::share(allowed, whole));
         let logprobs = self.params.logprobs.zip(told).map(|(top, allowed)| {
             let shares = Shares::of(&allowed, top);
             let chosen = allowed.get(token.index()).map_or(f32::NEG_INFINITY, |logit| shares.log(*logit));

@@ -3,4 +3,4 @@
 pub mod chat;
 mod prompt;
 
-pub use prompt::{encode_prompt, shielded};
+pub use prompt::{MARK, encode_prompt, shielded};

@@ -15,6 +15,9 @@ use serde_json::Value as Json;
 /// What parts a name from itself. Unicode keeps it free for such uses.
 const SHIELD: char = '\u{FDD0}';
 
+/// Marks a place in shielded data, so that it is found in what a template makes of them. No shielded text has two shields in a row.
+pub const MARK: &str = "\u{FDD0}\u{FDD0}";
+
 /// The same data, with the names of special tokens shielded in all its strings; see the [module](self).
 ///
 /// A shield that is in the data already becomes U+FFFD.
@@ -133,6 +136,7 @@ mod tests {
         for text in ["a<s>b<s>x|é", "<<s><s>x>|", "<s", "|||", "<s>\u{FDD0}|\u{FDD0}", "<\u{FDD0}s>"] {
             let shield = shielded(&tokenizer, &json!({"deep": [text]}));
             let shield = shield["deep"][0].as_str().unwrap();
+            assert!(!shield.contains(MARK), "{text:?}");
             assert_eq!(specials(shield), (0, text.replace('\u{FDD0}', "\u{FFFD}")), "{text:?}");
             let between = format!("<s>{shield}|");
             assert_eq!(specials(&between).0, 2, "{text:?}");

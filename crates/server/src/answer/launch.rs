@@ -86,7 +86,7 @@ impl Plan {
         turn: Option<Turn>,
     ) -> Result<Launch> {
         let begin = Instant::now();
-        let (prompts, prefixes) = self.healed(state, prompts);
+        let (prompts, prefixes) = self.healed(state, prompts)?;
         let (mut compiled, mut waited, mut is_cached) = (Vec::new(), Duration::ZERO, false);
         let mut warnings = Vec::new();
         if let Some(requested) = &self.requested {
@@ -135,19 +135,28 @@ impl Plan {
     }
 
     /// The prompts without the tokens that a constraint has to begin with, and the text of these.
-    fn healed(&self, state: &State, prompts: Vec<Vec<TokenId>>) -> (Vec<Vec<TokenId>>, Vec<String>) {
-        // A grammar with probabilities would count the end of the prompt as well.
-        let can_begin = self.requested.is_some() && self.weighing().is_none();
+    fn healed(&self, state: &State, prompts: Vec<Vec<TokenId>>) -> Result<(Vec<Vec<TokenId>>, Vec<String>)> {
+        let refusal = if self.weighing().is_some() {
+            Some("a grammar with probabilities would count the end of the prompt as well")
+        } else if state.engine.can_heal() {
+            None
+        } else {
+            Some("the backend of the server cannot begin a constraint with the end of a prompt")
+        };
+        if let (Some(true), Some(why)) = (self.ways.heal, refusal) {
+            return Err(ApiError::unsupported("maskwright.heal", why));
+        }
+        let can_begin = self.requested.is_some() && refusal.is_none();
         let is_wanted = self.is_inside && can_begin && self.ways.heal.unwrap_or(true);
         let cut = |mut prompt: Vec<TokenId>| {
-            if !is_wanted || !state.engine.can_heal() {
+            if !is_wanted {
                 return (prompt, String::new());
             }
             let healed = heal(state.engine.vocabulary(), &prompt);
             prompt.truncate(healed.kept);
             (prompt, healed.prefix)
         };
-        prompts.into_iter().map(cut).unzip()
+        Ok(prompts.into_iter().map(cut).unzip())
     }
 
     /// A guide for each prompt, given how long each is; and why it does not keep its budget, if that is so. How far it is to the end of a text may take a while to find out.

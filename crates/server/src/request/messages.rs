@@ -21,6 +21,27 @@ pub(crate) fn chat(list: Vec<Value>) -> Result<Value> {
     Ok(Value::Array(messages))
 }
 
+/// The last message is an answer that has begun.
+pub(crate) fn check_open(messages: &Value) -> Result<()> {
+    let list = messages.as_array().map(Vec::as_slice).unwrap_or_default();
+    let Some((last, before)) = list.split_last() else { return Ok(()) };
+    let at = format!("messages[{}]", before.len());
+    let refuse = |field: &str, why: &str| {
+        let message = format!("'{at}.{field}' {why}; 'continue_final_message' goes on with the last message");
+        Err(ApiError::value(format!("{at}.{field}"), message))
+    };
+    if last["role"] != "assistant" {
+        return refuse("role", "is not 'assistant'");
+    }
+    if last.get("tool_calls").is_some() {
+        return refuse("tool_calls", "is there, and calls cannot go on");
+    }
+    if last["content"].as_str().is_none_or(str::is_empty) {
+        return refuse("content", "is empty");
+    }
+    Ok(())
+}
+
 /// A result belongs to a call that was made before.
 fn check_results(messages: &[Value], path: impl Fn(usize) -> String) -> Result<()> {
     let mut calls = BTreeSet::new();

@@ -56,7 +56,7 @@ pub(crate) fn take(body: &mut Fields) -> Result<Vec<String>> {
         ),
         ("chat_template", &[], "the template is the model's"),
         ("documents", &none, "the template is given no documents"),
-        ("continue_final_message", &off, turn),
+        ("continue_final_message", &off, "only /v1/chat/completions goes on with a message"),
         ("add_generation_prompt", &on, turn),
         ("use_beam_search", &off, beams),
         ("length_penalty", &ones, beams),

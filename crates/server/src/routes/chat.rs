@@ -6,6 +6,7 @@ use axum::{
     extract::State as Extract,
     response::{IntoResponse, Response},
 };
+use maskwright::formats::Thinking;
 use maskwright_runtime::Event;
 use serde_json::{Value, json};
 
@@ -38,6 +39,8 @@ struct Asked {
     toolbox: Option<Toolbox>,
     thoughts: Thoughts,
     extras: Extras,
+    /// Whether the last message is the beginning of the answer.
+    is_open: bool,
     is_streamed: bool,
     has_usage: bool,
     warnings: Vec<String>,
@@ -52,16 +55,23 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let shared = state.clone();
     let described = asked.toolbox.as_ref().map(|toolbox| toolbox.described.clone());
     let variables = mem::take(&mut asked.thoughts.variables);
+    let is_open = asked.is_open;
     let work = move || {
         let messages = messages::chat(list)?;
-        shared.engine.chat(&messages, described.as_ref(), variables, "messages")
+        if is_open {
+            messages::check_open(&messages)?;
+        }
+        shared.engine.chat(&messages, described.as_ref(), variables, is_open, "messages")
     };
     let (prompt, turn) = in_turn(&state, work).await?;
     let by_text = !asked.choosing.stop.is_empty();
-    let thinking = asked.thoughts.behind(prompt.begins_thoughts)?;
-    let toolbox = asked.toolbox.as_ref();
-    let (requested, reading) =
-        plan(&state, toolbox, asked.requested, &asked.extras, by_text, thinking, &mut asked.warnings)?;
+    let (requested, reading) = if is_open {
+        (asked.requested, None)
+    } else {
+        let thinking = asked.thoughts.behind(prompt.begins_thoughts)?;
+        let toolbox = asked.toolbox.as_ref();
+        plan(&state, toolbox, asked.requested, &asked.extras, by_text, thinking, &mut asked.warnings)?
+    };
     let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
     let Asked { choosing, warnings, .. } = asked;
     let ways = asked.extras.ways.clone();
@@ -72,7 +82,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         finishing,
         warnings,
         ways,
-        is_inside: false,
+        is_inside: is_open,
     };
     let mut answers = order.start(&state, turn).await?;
     let chat = Chat {
@@ -105,6 +115,10 @@ fn read(body: &mut Fields, state: &State) -> Result<Asked> {
     let toolbox = tools::take(body, Api::Chat)?;
     let mut thoughts = Thoughts::take(body, &state.engine.mind())?;
     common(body)?;
+    let is_open = body.flag("continue_final_message")?.unwrap_or(false);
+    if is_open {
+        check_open(body, toolbox.as_ref(), &thoughts, &extras)?;
+    }
     let mut warnings = ignored(words::take(body)?);
     warnings.append(&mut thoughts.warnings);
     body.refuse("modalities", &[json!(["text"])], "the model writes text only")?;
@@ -113,7 +127,35 @@ fn read(body: &mut Fields, state: &State) -> Result<Asked> {
     body.refuse("web_search_options", &[], "the server searches nothing")?;
     body.refuse("functions", &[], "functions have become tools; use 'tools'")?;
     body.refuse("function_call", &[json!("none")], "functions have become tools; use 'tool_choice'")?;
-    Ok(Asked { choosing, requested, toolbox, thoughts, extras, is_streamed, has_usage, warnings })
+    Ok(Asked { choosing, requested, toolbox, thoughts, extras, is_open, is_streamed, has_usage, warnings })
+}
+
+/// An answer that has begun is text, and it is too late for what comes before one.
+fn check_open(
+    body: &mut Fields,
+    toolbox: Option<&Toolbox>,
+    thoughts: &Thoughts,
+    extras: &Extras,
+) -> Result<()> {
+    let conflict = |param: &str, why: &str| {
+        let message = format!("'{param}' and 'continue_final_message': {why}");
+        Err(ApiError::invalid(param, "conflicting_parameters", message))
+    };
+    if body.flag("add_generation_prompt")? == Some(true) {
+        return conflict("add_generation_prompt", "a turn either begins or goes on; leave one of them out");
+    }
+    if toolbox.is_some_and(|toolbox| !toolbox.is_closed()) {
+        let why =
+            "an answer that goes on calls no tools; leave one of them out, or give 'tool_choice': 'none'";
+        return conflict("tools", why);
+    }
+    if thoughts.thinking == Some(Thinking::Optional) {
+        return conflict("reasoning_effort", "the answer has begun, so there is no thinking before it");
+    }
+    if extras.ways.draft.is_some() {
+        return conflict("maskwright.draft", "the answer has begun, so there is no draft before it");
+    }
+    Ok(())
 }
 
 /// Says of fields that they were ignored.

@@ -2,6 +2,7 @@
 //!
 //! It says what can be sent, with the ranges that are checked. Answers have the shapes of the APIs they come from, and are told by name only.
 
+use maskwright::exact::MAX_TRIES;
 use serde_json::{Map, Value, json};
 
 use crate::error::Json;
@@ -185,8 +186,10 @@ fn chat() -> Vec<Field> {
         (
             "response_format",
             json!({"type": "object"}),
-            "`json_schema`, `json_object`, `regex`, `ebnf`, `gbnf`, `lark`, `grammar`, `choice`, `structural_tag`, `text`",
+            "`json_schema`, `json_object`, `regex`, `ebnf`, `gbnf`, `lark`, `grammar`, `choice`, `pcfg`, `structural_tag`, `text`",
         ),
+        ("continue_final_message", flag(), "whether the answer goes on with the last message"),
+        ("add_generation_prompt", flag(), "the contrary"),
     ];
     fields.extend(shared());
     fields
@@ -317,6 +320,10 @@ fn top_level() -> Vec<Field> {
 }
 
 fn extras() -> Value {
+    let draft = object(
+        vec![("max_tokens", whole(1), ""), ("then", text(), "what comes between it and the answer")],
+        &["max_tokens"],
+    );
     let fields = vec![
         (
             "whitespace",
@@ -330,6 +337,11 @@ fn extras() -> Value {
         ("formats", one_of(&["enforced", "annotation"]), ""),
         ("finish", flag(), "whether a constrained answer is complete when its tokens are used up"),
         ("tokens", flag(), "whether the answer tells its tokens"),
+        ("mass", flag(), "whether the answer tells how much of the model's probability each mask left"),
+        ("sampling", one_of(&["masked", "exact"]), "how tokens are drawn"),
+        ("tries", json!({"type": "integer", "minimum": 1, "maximum": MAX_TRIES}), "of an exact draw"),
+        ("draft", draft, "what the model writes first, in its own words"),
+        ("heal", flag(), "whether a prompt that ends inside a token is cut back"),
     ];
     object(fields, &[])
 }

@@ -74,7 +74,7 @@ pub(crate) async fn create(
         let messages = messages::responses(input, before)?;
         let system = instructions.map(|text| json!({"role": "system", "content": text}));
         let all = system.into_iter().chain(messages.iter().cloned()).collect();
-        Ok((shared.engine.chat(&all, described.as_ref(), variables, "input")?, messages))
+        Ok((shared.engine.chat(&all, described.as_ref(), variables, false, "input")?, messages))
     })
     .await?;
     let by_text = !choosing.stop.is_empty();

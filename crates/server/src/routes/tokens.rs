@@ -47,7 +47,9 @@ pub(crate) async fn tokenize(Extract(state): Extract<Arc<State>>, Body(mut body)
     aside(&shared, move || {
         let engine = &state.engine;
         let tokens = match (plain, messages) {
-            (_, Some(list)) => engine.chat(&messages::chat(list)?, None, Map::new(), "messages")?.tokens,
+            (_, Some(list)) => {
+                engine.chat(&messages::chat(list)?, None, Map::new(), false, "messages")?.tokens
+            }
             (Some(text), None) => {
                 let tokens = if has_specials {
                     encode_prompt(engine.tokenizer(), &text)

@@ -220,6 +220,89 @@ async fn efforts_that_cannot_be_kept_are_refused() {
     assert_eq!(code(&word, both).await, "conflicting_parameters");
 }
 
+/// A conversation whose last message is the beginning of the answer.
+fn begun(dictated: &str, beginning: &str) -> Value {
+    let user = json!({"role": "user", "content": format!("SAY:{dictated}|")});
+    json!({
+        "messages": [user, {"role": "assistant", "content": beginning}],
+        "continue_final_message": true, "add_generation_prompt": false, "temperature": 0,
+    })
+}
+
+#[tokio::test]
+async fn an_answer_that_has_begun_goes_on() {
+    let running = start().await;
+    let text = |answer: &Value| answer["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+    let answer = running.client.chat(&begun("It is blue.", "It is ")).await.good();
+    assert_eq!(text(&answer), "blue.");
+    // The constraint is about what is written now.
+    let choice = json!({"response_format": {"type": "choice", "choices": ["red", "blue"]}});
+    let answer = running.client.chat(&with(begun("It is blue", "It is "), choice.clone())).await.good();
+    assert_eq!(text(&answer), "blue");
+    // What stands in the message is text, whatever it looks like, and nothing comes behind it.
+    let prompt = |answer: &Value| answer["usage"]["prompt_tokens"].as_u64().unwrap();
+    let plain = prompt(&running.client.chat(&begun("x", "a")).await.good());
+    let shielded = prompt(&running.client.chat(&begun("x", "a<|im_end|>\u{FDD0}")).await.good());
+    assert_eq!(shielded, plain + 10 + 3, "the name of a token is ten bytes, and U+FFFD three");
+    // It goes with a stream, with exact draws and with the mass of masks.
+    let own = json!({"maskwright": {"sampling": "exact", "tries": 900, "mass": true}, "temperature": 1});
+    let body = with(with(begun("It is blue", "It is "), choice), own);
+    let answer = running.client.chat(&body).await.good();
+    assert_eq!((text(&answer).as_str(), &answer["maskwright"]["sampling"]["tries"]), ("blue", &json!(1)));
+    let chunks = running.client.chat(&with(body, json!({"stream": true}))).await.chunks();
+    let part = |chunk: &Value| chunk["choices"][0]["delta"]["content"].as_str().unwrap_or("").to_owned();
+    assert_eq!(chunks.iter().map(part).collect::<String>(), "blue");
+    // Where a model tells thoughts from answers, the answer is what it is.
+    let thinker = thinker(None).await;
+    assert_eq!(text(&thinker.client.chat(&begun("It is blue.", "It is ")).await.good()), "blue.");
+}
+
+#[tokio::test]
+async fn what_cannot_go_on_is_refused_by_its_place() {
+    let running = start().await;
+    let user = json!({"role": "user", "content": "What?"});
+    let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let last = |message: Value| json!({"messages": [user, message]});
+    for (more, param, code) in [
+        (json!({"messages": [user]}), "messages[0].role", "invalid_value"),
+        (last(json!({"role": "assistant", "content": ""})), "messages[1].content", "invalid_value"),
+        (
+            last(json!({"role": "assistant", "content": "a", "tool_calls": [call]})),
+            "messages[1].tool_calls",
+            "invalid_value",
+        ),
+        (json!({"add_generation_prompt": true}), "add_generation_prompt", "conflicting_parameters"),
+        (
+            json!({"tools": [{"type": "function", "function": {"name": "f"}}]}),
+            "tools",
+            "conflicting_parameters",
+        ),
+        (
+            json!({"maskwright": {"draft": {"max_tokens": 3}}, "guided_choice": ["a"]}),
+            "maskwright.draft",
+            "conflicting_parameters",
+        ),
+        (json!({"continue_final_message": 1}), "continue_final_message", "invalid_type"),
+        (
+            json!({"response_format": {"type": "pcfg", "grammar": "S -> a"}, "maskwright": {"heal": true}}),
+            "maskwright.heal",
+            "unsupported_parameter",
+        ),
+    ] {
+        let error = running.client.chat(&with(begun("a", "It is "), more.clone())).await.error();
+        assert_eq!(error, (400, param.to_owned(), code.to_owned()), "{more}");
+    }
+    let closed = json!({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "none"});
+    running.client.chat(&with(begun("It is a", "It is "), closed)).await.good();
+    let body = json!({"prompt": "a", "continue_final_message": true});
+    let error = running.client.post("/v1/completions", &body).await.error();
+    assert_eq!(error, (400, "continue_final_message".to_owned(), "unsupported_parameter".to_owned()));
+    let template = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}";
+    let deaf = start_with(Setup { template: Some(template), ..Setup::default() }).await;
+    let error = deaf.client.chat(&begun("a", "It is ")).await.error();
+    assert_eq!(error, (400, "continue_final_message".to_owned(), "unsupported_parameter".to_owned()));
+}
+
 /// Everything in the document is there, and every field of it is known.
 #[tokio::test]
 async fn the_document_of_the_api_is_true() {
@@ -242,6 +325,16 @@ async fn the_document_of_the_api_is_true() {
             } else {
                 json!({})
             };
+            if name == "maskwright" && constraint.get("constraint").is_some() {
+                let own = schema["properties"][name]["properties"].as_object().unwrap();
+                assert!(own.len() > 12, "{own:?}");
+                for field in own.keys() {
+                    let body = with(constraint.clone(), json!({name: {field: ["zz"]}}));
+                    let (_, param, code) = running.client.post(&real, &body).await.error();
+                    let path = format!("maskwright.{field}");
+                    assert_eq!((param, code.as_str()), (path, "invalid_type"), "{field}");
+                }
+            }
             let reply = running.client.post(&real, &with(constraint, json!({name: {"zz": 1}}))).await;
             let (_, param, code) = reply.error();
             assert!(

@@ -89,6 +89,25 @@ async fn smollm2_answers_with_a_document_of_the_schema() {
     assert_eq!(prompt(&healed) + 1, prompt(&kept));
     let first = |answer: &Value| answer["maskwright"]["tokens"][0][0]["text"].as_str().unwrap().to_owned();
     assert!(first(&healed).starts_with(' ') && !first(&kept).starts_with(' '), "{healed} {kept}");
+    // The same in a conversation whose answer has begun.
+    let body = |own: Value| {
+        let begun = [
+            says("Is the sky blue, yes or no?")[0].clone(),
+            json!({"role": "assistant", "content": "The answer is "}),
+        ];
+        json!({
+            "messages": begun, "continue_final_message": true, "temperature": 0,
+            "guided_choice": ["yes", "no"], "maskwright": own,
+        })
+    };
+    let healed = running.client.chat(&body(json!({"tokens": true}))).await.good();
+    let kept = running.client.chat(&body(json!({"tokens": true, "heal": false}))).await.good();
+    for answer in [&healed, &kept] {
+        let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
+        assert!(["yes", "no"].contains(&text), "{answer}");
+    }
+    assert_eq!(prompt(&healed) + 1, prompt(&kept));
+    assert!(first(&healed).starts_with(' ') && !first(&kept).starts_with(' '), "{healed} {kept}");
     // Exact draws from a real model.
     let body = json!({
         "messages": says("Is the sky blue? Answer yes or no."), "guided_choice": ["Yes", "No"], "seed": 3,

@@ -221,8 +221,8 @@ static void constraints(void) {
     static const char draft_3[] = "{\"$schema\": \"http://json-schema.org/draft-03/schema#\"}";
     mw_compiled_constraint *k;
     EXPECT(MW_ARGUMENT, mw_compile(compiler, 0, "a", 1, &k, SAY));
-    EXPECT(MW_ARGUMENT, mw_compile(compiler, 8, "a", 1, &k, SAY));
-    SAID("no kind of constraint 8");
+    EXPECT(MW_ARGUMENT, mw_compile(compiler, 9, "a", 1, &k, SAY));
+    SAID("no kind of constraint 9");
     EXPECT(MW_ARGUMENT, mw_compile(compiler, MW_REGEX, garbage, 3, &k, SAY));
     SAID("text is not UTF-8: wrong byte at 1");
     EXPECT(MW_ARGUMENT, mw_compile(compiler, MW_REGEX, garbage, SIZE_MAX, &k, SAY));
@@ -236,6 +236,9 @@ static void constraints(void) {
     SAID("missing");
     EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_CHOICE, "[1]", 3, &k, SAY));
     EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_STRUCTURAL_TAG, "[]", 2, &k, SAY));
+    EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_PCFG, "S -> a [0.5] | b [0.6]", 22, &k, SAY));
+    SAID("add up to 1.1");
+    EXPECT(MW_CONSTRAINT, mw_compile(compiler, MW_PCFG, "S -> S", 6, &k, SAY));
     EXPECT(MW_ARGUMENT, mw_compile_choice(compiler, bad_choices, 2, &k, SAY));
     EXPECT(MW_ARGUMENT, mw_compile_choice(compiler, missing, 2, &k, SAY));
     EXPECT(MW_CONSTRAINT, mw_compile_choice(compiler, NULL, 0, &k, SAY));

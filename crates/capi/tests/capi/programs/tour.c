@@ -25,6 +25,7 @@ static void kinds(const mw_compiler *compiler) {
         {MW_STRUCTURAL_TAG,
          "{\"type\": \"structural_tag\", \"format\": {\"type\": \"tag\", \"begin\": \"<a>\", \"content\": {\"type\": \"regex\", \"pattern\": \"[0-9]+\"}, \"end\": \"</a>\"}}",
          "<a>12</a>", "<a>x"},
+        {MW_PCFG, "S -> D [0.5] | D \"+\" S [0.5]\nD -> tea [0.75] | milk [0.25]", "tea+milk", "tea+n"},
     };
     size_t i;
     for (i = 0; i < COUNT(cases); i++) {
