@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::Distinct;
 use super::registers;
-use super::trial::Trial;
+use super::trial::{Outs, Trial};
 use crate::count::UNBOUNDED;
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::library::{AMPLE_VALUES, BoundProgram, Tokens, set_bits};
@@ -72,8 +72,10 @@ fn can_complete(
     threads: &[Thread],
 ) -> Option<bool> {
     let mut distinct = Distinct::default();
+    let outs = Outs::new(arena);
     let mut trial = Trial {
         bound,
+        outs,
         arena,
         registers: &mut distinct.registers,
         buffers,
@@ -724,6 +726,27 @@ impl Trial<'_> {
 
     /// The same for what is on a stack, below a place.
     fn is_out_below(&self, stack: StackId, above: Above) -> bool {
+        self.leads_down(stack, above, |below, is_infinite| {
+            // PERF: hundreds of tokens are tried from the same place, and what lies below its scope is the same for all of them.
+            if Arena::is_newer(below, self.outs.base) {
+                return None;
+            }
+            let known = self.outs.known.borrow().get(&(below, is_infinite)).copied();
+            Some(known.unwrap_or_else(|| {
+                let is_out = self.leads_down(below, Above::new(true, is_infinite), |_, _| None);
+                self.outs.known.borrow_mut().insert((below, is_infinite), is_out);
+                is_out
+            }))
+        })
+    }
+
+    /// The same. `behind_scope` may know it for what is below a scope, which a path leads to, perhaps an infinite one.
+    fn leads_down(
+        &self,
+        stack: StackId,
+        above: Above,
+        behind_scope: impl Fn(StackId, bool) -> Option<bool>,
+    ) -> bool {
         if above.is_dead() {
             return false;
         }
@@ -739,8 +762,14 @@ impl Trial<'_> {
                 if matches!(frame.resume(), Resume::Finish) && above.words.is_some() {
                     return true;
                 }
-                if !above.is_dead() {
-                    work.push((below, above));
+                if above.is_dead() {
+                    continue;
+                }
+                let is_scope = matches!(frame.resume(), Resume::Scope { .. } | Resume::Words { .. });
+                match is_scope.then(|| behind_scope(below, above.infinite.is_some())).flatten() {
+                    Some(true) => return true,
+                    Some(false) => {}
+                    None => work.push((below, above)),
                 }
             }
         }

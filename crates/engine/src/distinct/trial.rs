@@ -1,5 +1,7 @@
 //! Trying bytes: the state of a matcher, and room to go on from it and back.
 
+use core::cell::RefCell;
+
 use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 
@@ -7,7 +9,7 @@ use super::registers::{Registers, Remembering};
 use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
 use crate::library::BoundProgram;
-use crate::parser::stack::{Arena, Resume, StackId};
+use crate::parser::stack::{Arena, Mark, Resume, StackId};
 use crate::parser::step::{self, Buffers};
 use crate::parser::thread::Thread;
 use crate::program::{self, Kind, NetState};
@@ -23,6 +25,21 @@ pub(crate) struct Trial<'m> {
     pub(crate) text: &'m mut Vec<u8>,
     pub(crate) searches: &'m mut SearchCache,
     pub(crate) threads: &'m [Thread],
+    pub(crate) outs: Outs,
+}
+
+/// Whether there is a way out below a scope, as long as a trial lasts.
+pub(crate) struct Outs {
+    /// Of the stacks that there were when it began.
+    pub(super) base: Mark,
+    /// By the stack below the scope, and whether the path to it is infinite.
+    pub(super) known: RefCell<FxHashMap<(StackId, bool), bool>>,
+}
+
+impl Outs {
+    pub(crate) fn new(arena: &Arena) -> Self {
+        Self { base: arena.mark(), known: RefCell::default() }
+    }
 }
 
 /// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
