@@ -96,8 +96,8 @@ impl Trial<'_> {
     pub(super) fn has_more(&self, thread: &Thread, values: usize) -> bool {
         let Some((leaf, state)) = thread.leaf() else { return false };
         let has_more = || match self.bound.program().leaf(leaf) {
-            leaf @ Leaf::Window { automaton, max: UNBOUNDED, .. } => {
-                leaf.is_string() && automaton.values(state) as usize > values
+            window @ Leaf::Window { max: UNBOUNDED, .. } => {
+                window.is_string() && self.bound.texts(leaf).now[state.index()] as usize > values
             }
             Leaf::Window { .. } | Leaf::Text(_) => false,
         };

@@ -13,7 +13,6 @@ use maskwright_automata::{ByteSet, Dfa, Grouped};
 use maskwright_vocab::pack::{Read, Reader, Writer};
 use rustc_hash::FxHasher;
 
-use super::texts::Texts;
 use crate::count::Bounds;
 
 /// What a transition does to the counter.
@@ -94,7 +93,6 @@ pub(crate) struct Automaton {
     counts: bool,
     endless: OnceLock<Endless>,
     numbers: OnceLock<Numbers>,
-    texts: OnceLock<Texts>,
 }
 
 /// From which states infinitely many texts lead on: see [`Automaton::is_endless`] and [`Automaton::stays_endless`].
@@ -316,7 +314,6 @@ impl Automaton {
             counts,
             endless: OnceLock::new(),
             numbers: OnceLock::new(),
-            texts: OnceLock::new(),
         }
     }
 
@@ -372,7 +369,6 @@ impl Automaton {
             counts,
             endless: OnceLock::new(),
             numbers: OnceLock::new(),
-            texts: OnceLock::new(),
         }
     }
 
@@ -389,16 +385,6 @@ impl Automaton {
     /// The same whatever comes next: nothing but the end leads out of the loops.
     pub(crate) fn stays_endless(&self, state: LeafState) -> bool {
         self.endless.get_or_init(|| self.find_endless()).always[state.index()]
-    }
-
-    /// How many values lead on from a state of JSON strings, at least.
-    pub(crate) fn values(&self, state: LeafState) -> u32 {
-        self.texts.get_or_init(|| Texts::of(self)).now[state.index()]
-    }
-
-    /// The same after any text that leaves the string open.
-    pub(crate) fn always_values(&self, state: LeafState) -> u32 {
-        self.texts.get_or_init(|| Texts::of(self)).always[state.index()]
     }
 
     /// How many digits it takes from a state to where each further one makes nine other numbers or more; `None` if there is no such place.
@@ -694,7 +680,6 @@ impl Automaton {
             counts: any_counts(&steps),
             endless: OnceLock::new(),
             numbers: OnceLock::new(),
-            texts: OnceLock::new(),
             classes,
             steps,
             states: states.into(),

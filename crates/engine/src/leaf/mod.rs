@@ -30,6 +30,7 @@ pub(crate) use class::any_number_of;
 pub(crate) use json::{BODY as JSON_BODY, json_string};
 pub(crate) use spelled::spell;
 pub(crate) use text::{Next as TextNext, Text, Words};
+pub(crate) use texts::Texts;
 
 /// No text has all the numbers with so many digits.
 const MANY_DIGITS: u32 = 16;

@@ -9,18 +9,18 @@ use super::automaton::{Automaton, LeafState};
 
 /// Lower bounds; [`u32::MAX`] is that many or more, or infinitely many.
 #[derive(Debug)]
-pub(super) struct Texts {
+pub(crate) struct Texts {
     /// From each state.
-    pub(super) now: Box<[u32]>,
+    pub(crate) now: Box<[u32]>,
     /// The least of what leads on from a state, and from every state that a text leads to from there which leaves the string open.
-    pub(super) always: Box<[u32]>,
+    pub(crate) always: Box<[u32]>,
 }
 
 /// Not counted yet. No state has as many, because [`u32::MAX`] comes before it.
 const UNKNOWN: u32 = u32::MAX - 1;
 
 impl Texts {
-    pub(super) fn of(automaton: &Automaton) -> Self {
+    pub(crate) fn of(automaton: &Automaton) -> Self {
         let states = || (0..automaton.len() as u32).map(LeafState);
         let mut now: Box<[u32]> =
             states().map(|state| if automaton.is_endless(state) { u32::MAX } else { UNKNOWN }).collect();
@@ -44,6 +44,10 @@ impl Texts {
         }
         let always = least(automaton, &now);
         Self { now, always }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.now) + size_of_val(&*self.always)
     }
 }
 

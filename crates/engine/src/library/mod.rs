@@ -39,7 +39,7 @@ pub(crate) use self::shortest::leaves::LeafMoves;
 pub(crate) use self::shortest::{Arrival, Context, Needs, PlaceSet, Position, ShortestPaths};
 pub(crate) use self::value_tokens::ValueTokens;
 use crate::count::{Bounds, Count, UNBOUNDED, Window};
-use crate::leaf::{Leaf, LeafState, json_string};
+use crate::leaf::{Leaf, LeafState, Texts, json_string};
 use crate::program::{LeafId, Program};
 
 /// A compiled constraint for one vocabulary. Frozen but for its caches; share it between threads and take a
@@ -70,6 +70,10 @@ impl BoundProgram {
             Leaf::Window { automaton, .. } => library.bind(automaton),
             Leaf::Text(_) => library.bind(json_string()),
         };
+        if program.may_run_out() {
+            // Its masks will need it; it is made once for a vocabulary, and takes milliseconds.
+            library.token_order();
+        }
         let automata: Box<[Arc<BoundAutomaton>]> = program.leaves().iter().map(automaton).collect();
         let distant = |(leaf, automaton): (&Leaf, &Arc<BoundAutomaton>)| match leaf.bounds() {
             // Nothing is counted.
@@ -202,7 +206,7 @@ impl BoundProgram {
         };
         if max == UNBOUNDED {
             let is_enough = automaton.stays_endless(state)
-                || window.is_string() && automaton.always_values(state) as usize > values;
+                || window.is_string() && self.texts(leaf).always[state.index()] as usize > values;
             return is_enough.then_some(UNBOUNDED);
         }
         let Window { need, room } = *self.program.counts().windows(count, window.bounds()).last()?;
@@ -218,6 +222,11 @@ impl BoundProgram {
         };
         let units = room_left.checked_sub(least)?;
         (!automaton.live(state).is_empty()).then_some(units)
+    }
+
+    /// How many values lead on from the states of a leaf of JSON strings.
+    pub(crate) fn texts(&self, leaf: LeafId) -> &Texts {
+        self.automata[leaf.index()].texts()
     }
 
     /// The tokens that leave a string open in which [`AMPLE_VALUES`] or more lead on, from a state of a leaf.

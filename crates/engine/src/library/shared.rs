@@ -20,7 +20,7 @@ use super::token_order::TokenOrder;
 use super::tries::Tries;
 use super::unbounded;
 use super::value_tokens::ValueTokens;
-use crate::leaf::{Automaton, JSON_BODY, LeafState, json_string};
+use crate::leaf::{Automaton, JSON_BODY, LeafState, Texts, json_string};
 use crate::store::Store;
 use crate::tuning::{FastPath, may_take, tuning};
 
@@ -280,6 +280,7 @@ pub(crate) struct BoundAutomaton {
     moves: Mutex<FxHashMap<(LeafState, TrieNode), Arc<LeafMoves>>>,
     /// Tokens that leave strings open, with [`AMPLE_VALUES`] or more behind them; for those who look whether values run out.
     ample: Mutex<FxHashMap<LeafState, Words>>,
+    texts: OnceLock<Texts>,
     measured: Measured,
 }
 
@@ -391,6 +392,7 @@ impl BoundAutomaton {
             parts: Store::new(),
             moves: Mutex::default(),
             ample: Mutex::default(),
+            texts: OnceLock::new(),
             measured: Measured { bytes: AtomicUsize::new(0), is_old: AtomicBool::new(true) },
         }
     }
@@ -482,13 +484,18 @@ impl BoundAutomaton {
         moves
     }
 
+    /// How many values lead on from the states, if they are of JSON strings.
+    pub(crate) fn texts(&self) -> &Texts {
+        self.texts.get_or_init(|| Texts::of(&self.automaton))
+    }
+
     /// The tokens that leave a string open in which [`AMPLE_VALUES`] or more lead on, from a state.
     pub(crate) fn ample(&self, state: LeafState, vocabulary: &Vocabulary) -> Words {
         let known = || self.ample.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known().get(&state) {
             return known.clone();
         }
-        let (automaton, trie) = (&self.automaton, vocabulary.trie());
+        let (automaton, trie, values) = (&self.automaton, vocabulary.trie(), &self.texts().now);
         let mut words = vec![0u32; vocabulary.size().div_ceil(32)];
         let mut work = vec![(state, Trie::ROOT)];
         while let Some((state, node)) = work.pop() {
@@ -497,7 +504,7 @@ impl BoundAutomaton {
                 if step.is_dead() || automaton.is_accepting(step.target()) {
                     continue;
                 }
-                if automaton.values(step.target()) >= AMPLE_VALUES {
+                if values[step.target().index()] >= AMPLE_VALUES {
                     set_bits(&mut words, trie.tokens(child));
                 }
                 work.push((step.target(), child));
@@ -602,6 +609,7 @@ impl BoundAutomaton {
                 .values()
                 .map(|moves| moves.heap_bytes())
                 .sum::<usize>()
+            + self.texts.get().map_or(0, Texts::heap_bytes)
             + self
                 .ample
                 .lock()
