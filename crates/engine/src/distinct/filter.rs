@@ -168,11 +168,12 @@ impl DistinctFilter<'_> {
 
     /// Values may run out: every token has to lead on. One of those that differ only by white space in front of them is tried for all.
     fn try_each(&mut self, in_string: bool) {
-        if let [thread] = *self.trial.threads
-            && thread.leaf().is_some()
-            && !self.trial.is_checked(thread.stack)
+        let program = self.trial.bound.program();
+        if let [thread] = self.trial.threads
+            && thread.leaf().is_some_and(|(leaf, _)| program.leaf(leaf).is_string())
+            && !self.trial.may_be_checked(thread)
         {
-            // What is written here is part of no value that must be new, and there is one reading only. So whatever ends it leads on as the text does now, until another value
+            // This string is part of no value that must be new, and there is one reading only. So whatever ends it leads on as the text does now, until another value
             // has to come.
             return self.keep_leading(self.trial.bound.library().value_tokens().commas.at(in_string));
         }

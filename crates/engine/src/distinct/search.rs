@@ -310,18 +310,24 @@ impl Trial<'_> {
         found
     }
 
-    /// All that a search depends on, if that can be told: for values without others in them.
+    /// All that a search depends on, if that can be told: what is written of a value without others in it, or of no value that is checked.
     fn key(
         &self,
         threads: &[Thread],
         (stacks, registers): (Mark, registers::Mark),
     ) -> Option<SmallVec<[u32; 32]>> {
-        if self.bound.program().has_nested_values() || !self.registers.is_at(registers) {
+        if !self.registers.is_at(registers) {
             return None;
         }
-        // Either the value that is being written begins with this quote, or it begins behind it.
-        let quote = value::opening_quote(self.text, MAX_KEY_BYTES)?;
-        let mut key: SmallVec<[u32; 32]> = self.text[quote + 1..].iter().map(|&byte| byte.into()).collect();
+        let mut key: SmallVec<[u32; 32]> = SmallVec::new();
+        if threads.iter().any(|thread| self.may_be_checked(thread)) {
+            if self.bound.program().has_nested_values() {
+                return None;
+            }
+            // Either the value that is being written begins with this quote, or it begins behind it.
+            let quote = value::opening_quote(self.text, MAX_KEY_BYTES)?;
+            key.extend(self.text[quote + 1..].iter().map(|&byte| u32::from(byte)));
+        }
         key.push(u32::MAX);
         for &Thread { at, count, mut stack } in threads {
             key.extend_from_slice(&[(at.key() >> 32) as u32, at.key() as u32, count.raw()]);

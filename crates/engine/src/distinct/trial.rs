@@ -118,9 +118,12 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether what is written on a stack belongs to a value that is checked.
-    pub(super) fn is_checked(&self, stack: StackId) -> bool {
-        let (mut work, mut frames, mut visited) = (vec![stack], Vec::new(), Seen::default());
+    /// Whether what a thread writes may belong to a value that is checked. In the network there may be one that no frame tells of.
+    pub(super) fn may_be_checked(&self, thread: &Thread) -> bool {
+        if thread.leaf().is_none() || self.bound.program().network().scattered_values {
+            return true;
+        }
+        let (mut work, mut frames, mut visited) = (vec![thread.stack], Vec::new(), Seen::default());
         while let Some(stack) = work.pop() {
             if !visited.insert(stack) {
                 continue;

@@ -222,6 +222,9 @@ pub(crate) struct Network {
     pub(crate) nested_values: bool,
     /// Some values that must differ are neither words nor leaves with infinitely many values.
     pub(crate) other_values: bool,
+    /// A value that must be new is written in a machine that writes other things, too, and calls leaves for parts of it: a stack does not tell that
+    /// one is inside of it.
+    pub(crate) scattered_values: bool,
 }
 
 impl Network {

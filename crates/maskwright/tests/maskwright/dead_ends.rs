@@ -89,7 +89,7 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
     finished
 }
 
-const FINITE: [&str; 35] = [
+const FINITE: [&str; 37] = [
     r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
     r#"{"type":"object","patternProperties":{"^(temperature|humidity|pressure)$":{"type":"integer"}},"additionalProperties":false}"#,
     r#"{"type":"object","patternProperties":{"^(a|b{9})$":{"type":"null"}},"additionalProperties":false,"minProperties":1}"#,
@@ -125,6 +125,8 @@ const FINITE: [&str; 35] = [
     r#"{"type":"array","items":{"type":"object","properties":{"n":{"type":"string","pattern":"^[ab]*$","maxLength":2},"k":{"type":"boolean"}},"additionalProperties":false},"uniqueItems":true,"minItems":4}"#,
     r#"{"type":"array","items":{"type":"object","properties":{"mail":{"type":"string","format":"email"},"id":{"type":"string","format":"uuid"},"n":{"type":"number","minimum":0,"maximum":1}},"required":["n"],"additionalProperties":{"type":"null"}},"uniqueItems":true}"#,
     r#"{"type":"array","items":{"anyOf":[{"type":"string","maxLength":60},{"type":"object","patternProperties":{"^[ab]$":{"type":"null"}},"additionalProperties":false},{"type":"array","items":{"type":"null"},"maxItems":2}]},"uniqueItems":true,"minItems":2}"#,
+    r#"{"type":"array","items":{"type":"object","properties":{"n":{"type":"integer","minimum":0,"maximum":123456789},"k":{"type":"number"}},"required":["n"],"additionalProperties":false},"uniqueItems":true}"#,
+    r#"{"type":"array","items":{"type":"string","pattern":"^([a-c]{1,9}-){1,9}[ab]$"},"uniqueItems":true}"#,
 ];
 
 #[test]
