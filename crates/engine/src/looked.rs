@@ -10,10 +10,18 @@ thread_local! {
     static LOOKED: Cell<u64> = const { Cell::new(0) };
 }
 
+/// What a node costs that is looked at to find a new state, in steps of a mask.
+pub(crate) const NODE_STEPS: u64 = 4;
+
 /// So many nodes were looked at.
 #[inline]
 pub(crate) fn count(nodes: usize) {
     LOOKED.set(LOOKED.get().saturating_add(nodes as u64));
+}
+
+/// So many steps of a mask were taken where there is no meter.
+pub(crate) fn count_steps(steps: u64) {
+    count((steps / NODE_STEPS) as usize);
 }
 
 /// How many nodes were looked at by this thread since the last call.

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use crate::distinct::Distinct;
 use crate::library::{Arrival, BoundProgram, Context, Needs, PlaceSet, Position, ShortestPaths};
+use crate::looked;
 use crate::parser::line::{Line, Spot};
 use crate::parser::stack::{Arena, Frame, Register, Resume, StackId, Top};
 use crate::parser::thread::Thread;
@@ -101,6 +102,8 @@ pub(crate) struct LeastView<'m> {
     known: FxHashMap<Behind, Known>,
     /// and since when.
     forgotten: u32,
+    /// How many steps all questions together may still take.
+    steps_left: u64,
 }
 
 /// One question.
@@ -125,7 +128,9 @@ impl<'m> LeastView<'m> {
         distinct: Option<&'m Distinct>,
         is_used: bool,
     ) -> Self {
-        Self { bound, arena, finish, distinct, is_used, known: FxHashMap::default(), forgotten: 0 }
+        let steps_left = bound.program().limits().mask_steps;
+        let known = FxHashMap::default();
+        Self { bound, arena, finish, distinct, is_used, known, forgotten: 0, steps_left }
     }
 
     /// Whether some thread can finish in time if it goes on with this token. They stand on stacks of the matcher, or of a walk on a line.
@@ -140,7 +145,7 @@ impl<'m> LeastView<'m> {
             return false;
         }
         let most = u32::try_from(self.finish - token).unwrap_or(u32::MAX);
-        let steps = self.bound.program().limits().mask_steps;
+        let steps = self.steps_left;
         matches!(self.least(threads, line, (token, most), begun, steps), Least::Tokens(_))
     }
 
@@ -180,8 +185,11 @@ impl<'m> LeastView<'m> {
         {
             question.arrive(&mut paths, tokens, arrival);
         }
+        let left = paths.steps_left();
         let is_enough = paths.end();
         let Question { reached, best, .. } = question;
+        self.steps_left = self.steps_left.saturating_sub(steps - left);
+        looked::count_steps(steps - left);
         let found = match best.filter(|(tokens, _)| *tokens <= most) {
             Some((tokens, _)) if is_enough => Least::Tokens(tokens),
             _ if !is_enough => return Least::Unknown,

@@ -50,6 +50,36 @@ pub(crate) struct BudgetMask<'j> {
     inside: Option<StackId>,
     /// What would make a value of that leaf one that was seen, sorted; `None` if that is not so easily said.
     rests: Option<Vec<&'j [u8]>>,
+    /// Whether there is time after tokens that lead to these threads. PERF: nearly all tokens inside a string lead to the same ones.
+    asked: FxHashMap<Box<[Standing]>, bool>,
+}
+
+/// A thread of a walk with what it has pushed, down to a stack of the matcher.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Standing {
+    at: At,
+    count: Count,
+    pushed: SmallVec<[Frame; 4]>,
+    below: StackId,
+}
+
+impl Standing {
+    /// `None` where stacks fork.
+    fn of(thread: &Thread, line: &Line) -> Option<Self> {
+        let (mut stack, mut pushed) = (thread.stack, SmallVec::new());
+        loop {
+            match line.spot(stack) {
+                Spot::OnLine { below, .. } => {
+                    return Some(Self { at: thread.at, count: thread.count, pushed, below });
+                }
+                Spot::Pushed(Top::Frame(frame, below)) => {
+                    pushed.push(frame);
+                    stack = below;
+                }
+                Spot::Pushed(Top::Union(_)) => return None,
+            }
+        }
+    }
 }
 
 impl<'j> BudgetMask<'j> {
@@ -63,6 +93,7 @@ impl<'j> BudgetMask<'j> {
             untried: Vec::new(),
             inside: None,
             rests: None,
+            asked: FxHashMap::default(),
         }
     }
 
@@ -99,7 +130,14 @@ impl<'j> BudgetMask<'j> {
     /// Whether there is time after the token by the least number of tokens. If the threads are inside of a value, it is new.
     fn is_least_in_time(&mut self, threads: &[Thread], line: &Line) -> bool {
         let next = self.token() + 1;
-        self.deadlines.least.is_in_time(threads, Some(line), next, Begun::IsNew)
+        let Some(standing) = threads.iter().map(|thread| Standing::of(thread, line)).collect() else {
+            return self.deadlines.least.is_in_time(threads, Some(line), next, Begun::IsNew);
+        };
+        let least = &mut self.deadlines.least;
+        *self
+            .asked
+            .entry(standing)
+            .or_insert_with(|| least.is_in_time(threads, Some(line), next, Begun::IsNew))
     }
 
     /// Whether the value that a token goes on with is new, whatever follows, or need not be.

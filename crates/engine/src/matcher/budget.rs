@@ -123,6 +123,9 @@ impl Matcher {
                     let mut judge = BudgetMask::new(deadlines, Some(words));
                     masker.judge(thread, &mut judge);
                     untried.append(&mut judge.untried);
+                    if !masker.buffers.meter.look() {
+                        break;
+                    }
                 } else {
                     // There is time for all that this thread allows.
                     let mut row = MaskRow::untracked();
@@ -139,6 +142,9 @@ impl Matcher {
         in_time.untried.sort_unstable();
         in_time.untried.dedup();
         for &token in &in_time.untried {
+            if self.buffers.meter.over().is_some() {
+                break;
+            }
             let (word, bit) = (token as usize / 32, 1 << (token % 32));
             if words[word] & bit != 0 && in_time.words[word] & bit == 0 && self.is_in_time(TokenId(token)) {
                 in_time.words[word] |= bit;

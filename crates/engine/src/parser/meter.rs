@@ -42,8 +42,6 @@ pub(crate) enum Over {
 
 /// So many steps are taken between two looks at the stop token.
 const CHUNK: u32 = 4_096;
-/// What a node costs that is looked at to find a new state, in steps.
-const NODE_STEPS: u64 = 4;
 /// What one byte for one thread costs, in steps.
 pub(crate) const THREAD_STEPS: u32 = 8;
 
@@ -82,13 +80,19 @@ impl Meter {
         self.refill(steps)
     }
 
+    /// Counts what was looked at so far now, and not later. Returns false if the work has to end.
+    pub(crate) fn look(&mut self) -> bool {
+        self.left += u64::from(core::mem::take(&mut self.credit));
+        self.refill(0)
+    }
+
     #[cold]
     fn refill(&mut self, steps: u32) -> bool {
         if self.over.is_some() {
             return false;
         }
         let missing =
-            u64::from(steps - self.credit).saturating_add(looked::take().saturating_mul(NODE_STEPS));
+            u64::from(steps - self.credit).saturating_add(looked::take().saturating_mul(looked::NODE_STEPS));
         if self.left < missing {
             (self.over, self.credit) = (Some(Over::Steps), 0);
             return false;

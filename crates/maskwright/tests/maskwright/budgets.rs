@@ -147,6 +147,11 @@ fn walks_within_tight_budgets_finish() {
                             wrong.push(format!("{name}: {}: {error}", text.escape_ascii()));
                         }
                     }
+                    // The limit is named, and the budget is not broken.
+                    Err(what) if what.contains("`mask_steps`") => {
+                        refused.push(name.clone());
+                        break;
+                    }
                     Err(what) => wrong.push(format!("{name}, {need} and {more}: {what}")),
                 }
             }
@@ -158,4 +163,5 @@ fn walks_within_tight_budgets_finish() {
     eprintln!("refused: {refused:?}");
     assert!(wrong.is_empty(), "{} of {walks}\n{}", wrong.len(), wrong.join("\n"));
     assert!(walks > 60, "{walks} walks");
+    assert!(refused.len() <= 4, "{refused:?}");
 }

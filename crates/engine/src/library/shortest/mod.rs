@@ -275,6 +275,11 @@ impl ShortestPaths {
         None
     }
 
+    /// How many steps the question may still take.
+    pub(crate) fn steps_left(&self) -> u64 {
+        self.steps
+    }
+
     /// Ends a question. Returns whether the steps were enough.
     pub(crate) fn end(&mut self) -> bool {
         for &entry in &self.open {
