@@ -31,6 +31,11 @@ use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
 const SEARCH_STEPS: u32 = 400;
+/// The same for a byte of a way out that was found from another place.
+const REPLAY_STEPS: u32 = 40;
+/// So many ways out are kept, of so many bytes at most.
+const MAX_WAYS: usize = 4;
+const MAX_WAY_BYTES: usize = 64;
 /// How many frames deeper than its beginning a search goes, and how many bytes it tries, one round after the other: a way out is short, nearly always, and where values are
 /// recursive, depth first never comes back to it. Only the last round decides that there is none, or the first that needs no more.
 const ROUNDS: [(usize, usize); 4] = [(6, 400), (12, 1_500), (24, 5_000), (usize::MAX, usize::MAX)];
@@ -301,13 +306,36 @@ impl Trial<'_> {
             return known;
         }
         // If the steps are used up, whoever asked throws away the answer.
-        let Some(found) = self.search(threads) else { return true };
+        let Some(found) = (if self.replays(threads) { Some(true) } else { self.search(threads) }) else {
+            return true;
+        };
         let Some(key) = key else { return found };
         if self.searches.len() >= MAX_SEARCHES {
             self.searches.clear();
         }
         self.searches.insert(key.into_vec().into(), found);
         found
+    }
+
+    /// Whether one of the last ways out leads out from here as well. PERF: thousands of tokens leave a string with a few characters to come, and each is another beginning of a value.
+    fn replays(&mut self, threads: &[Thread]) -> bool {
+        let ways = core::mem::take(&mut self.outs.ways);
+        let leads_out = |way: &Vec<u8>| {
+            self.attempt(|this, _| {
+                let mut threads = threads.to_vec();
+                let mut is_taken = |byte: &u8| {
+                    this.buffers.meter.spend(REPLAY_STEPS)
+                        && this.steps(core::slice::from_ref(byte), &mut threads)
+                };
+                way.iter().all(&mut is_taken) && threads.iter().any(|thread| this.is_out(thread))
+            })
+        };
+        let found = ways.iter().position(leads_out);
+        self.outs.ways = ways;
+        if let Some(at) = found {
+            self.outs.ways[..=at].rotate_right(1);
+        }
+        found.is_some()
     }
 
     /// All that a search depends on, if that can be told: what is written of a value without others in it, or of no value that is checked.
@@ -388,6 +416,10 @@ impl Trial<'_> {
                 continue;
             }
             if next.iter().any(|thread| self.is_out(thread)) {
+                if let Some(way) = self.text.get(from..).filter(|way| way.len() <= MAX_WAY_BYTES) {
+                    self.outs.ways.truncate(MAX_WAYS - 1);
+                    self.outs.ways.insert(0, way.to_vec());
+                }
                 return Round::Found;
             }
             let in_fraction = matches!(byte, b'.' | b'0') && value::ends_in_fraction(self.text);
@@ -610,7 +642,7 @@ impl Trial<'_> {
     }
 
     /// Tokens that certainly lead on, as a bitset: they leave a string open that the text ends in, and whatever it belongs to can still become new.
-    pub(super) fn calm_tokens(&self) -> Option<Vec<u32>> {
+    pub(super) fn calm_tokens(&mut self) -> Option<Vec<u32>> {
         let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
         let mut calm: Option<Vec<u32>> = None;
         for thread in self.threads {
@@ -618,10 +650,7 @@ impl Trial<'_> {
             else {
                 continue;
             };
-            if !self.is_out(thread) {
-                continue;
-            }
-            let values = self.values_below(thread.stack);
+            let Some(values) = self.values_to_avoid(thread) else { continue };
             let units = self.goes_on_after(thread, values);
             let window = program.leaf(leaf);
             let found = match (window, units) {
@@ -653,6 +682,28 @@ impl Trial<'_> {
             words.iter_mut().zip(bytes.with(b'"')).for_each(|(word, quoted)| *word &= !quoted);
         }
         calm
+    }
+
+    /// How many values the string that a thread is in may not be, so that there is a way out behind it; `None` if it may depend on the string whether there is one.
+    fn values_to_avoid(&mut self, thread: &Thread) -> Option<usize> {
+        if self.is_out(thread) {
+            return Some(self.values_below(thread.stack));
+        }
+        let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return None };
+        let Resume::At(state) = frame.resume() else { return None };
+        if !self.is_check(state) {
+            return None;
+        }
+        let behind: Vec<Thread> = self.checked(state).map(|(next, _)| Thread::network(next, below)).collect();
+        if behind.iter().any(|thread| self.is_out(thread)) {
+            return Some(self.values_below(thread.stack));
+        }
+        // What was seen, and what is written on the way out, where each value takes a byte at least.
+        let before = core::mem::take(&mut self.outs.ways);
+        let found = self.search(&behind);
+        let way = core::mem::replace(&mut self.outs.ways, before).first().map(Vec::len);
+        let seen = self.seen_below(below);
+        way.filter(|_| found == Some(true)).map(|bytes| seen.saturating_add(bytes))
     }
 
     /// The next scopes on a stack, one for each way where it forks, or all of them.

@@ -89,7 +89,7 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
     finished
 }
 
-const FINITE: [&str; 37] = [
+const FINITE: [&str; 40] = [
     r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
     r#"{"type":"object","patternProperties":{"^(temperature|humidity|pressure)$":{"type":"integer"}},"additionalProperties":false}"#,
     r#"{"type":"object","patternProperties":{"^(a|b{9})$":{"type":"null"}},"additionalProperties":false,"minProperties":1}"#,
@@ -127,6 +127,9 @@ const FINITE: [&str; 37] = [
     r#"{"type":"array","items":{"anyOf":[{"type":"string","maxLength":60},{"type":"object","patternProperties":{"^[ab]$":{"type":"null"}},"additionalProperties":false},{"type":"array","items":{"type":"null"},"maxItems":2}]},"uniqueItems":true,"minItems":2}"#,
     r#"{"type":"array","items":{"type":"object","properties":{"n":{"type":"integer","minimum":0,"maximum":123456789},"k":{"type":"number"}},"required":["n"],"additionalProperties":false},"uniqueItems":true}"#,
     r#"{"type":"array","items":{"type":"string","pattern":"^([a-c]{1,9}-){1,9}[ab]$"},"uniqueItems":true}"#,
+    r#"{"type":"array","items":{"type":"string","maxLength":20},"uniqueItems":true,"minItems":2,"maxItems":5}"#,
+    r#"{"type":"array","items":{"type":"string","maxLength":3},"uniqueItems":true,"minItems":3,"maxItems":4}"#,
+    r#"{"type":"array","prefixItems":[{"type":"string","maxLength":4},{"enum":["ab","abcd"]},{"const":"ab"}],"items":false,"uniqueItems":true,"minItems":3}"#,
 ];
 
 #[test]
