@@ -176,5 +176,8 @@ doc-check: cargo-is-there
 
 cargo-is-there:
 	@command -v $(CARGO) >/dev/null 2>&1 || { \
-		echo "maskwright is built with Rust 1.90 or newer, and '$(CARGO)' is not on the PATH; see https://rustup.rs" >&2; \
+		echo "maskwright is built with Rust $(MSRV) or newer, and '$(CARGO)' is not on the PATH; see https://rustup.rs" >&2; \
+		exit 1; }
+	@found=$$($(CARGO) --version | cut -d' ' -f2); printf '%s\n' "$(MSRV)" "$$found" | sort -CV || { \
+		echo "maskwright is built with Rust $(MSRV) or newer, and this is $$found; 'rustup update' brings a newer one" >&2; \
 		exit 1; }
