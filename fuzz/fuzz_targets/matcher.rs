@@ -57,7 +57,7 @@ fuzz_target!(|input: &[u8]| {
     let Ok(compiled) = words.compiler.compile_grammar(&grammar, Remarks::default()) else { return };
     let tokens = Tokens::from_list(&words.tokens);
     let (mut matcher, mut state) = (compiled.matcher(), oracle.start());
-    for choice in choices.iter().take(12) {
+    for choice in choices.iter().take(8) {
         let Ok(mask) = matcher.mask() else { return };
         let expected = oracle.mask(&state, &tokens);
         let (ours, theirs): (Vec<u32>, Vec<u32>) =
