@@ -21,7 +21,9 @@ static VOCABULARIES: LazyLock<Vec<Words>> = LazyLock::new(|| {
         let every = 3 + number % 5 * 7;
         let words = generate::strings(b"abc", 5).into_iter().zip(1u32..);
         let mut tokens: Vec<Vec<u8>> = words
-            .filter(|(_, at)| at.wrapping_mul(2_654_435_761).wrapping_add(number * 97) >> 7 & 0xff <= 0xff / every)
+            .filter(|(_, at)| {
+                at.wrapping_mul(2_654_435_761).wrapping_add(number * 97) >> 7 & 0xff <= 0xff / every
+            })
             .map(|(word, _)| word)
             .filter(|word| !word.is_empty())
             .collect();
