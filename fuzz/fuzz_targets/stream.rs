@@ -7,29 +7,29 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use maskwright::formats::{Choice, ModelFormat, Request, Tool};
 use maskwright::stream::{Event, Reader};
-use maskwright::tag::Format;
 use serde_json::json;
 
-/// What each format makes of a request with two tools.
-static TREES: LazyLock<Vec<Format>> = LazyLock::new(|| {
+/// A reader for each format, of what it makes of a request with two tools.
+static READERS: LazyLock<Vec<Reader>> = LazyLock::new(|| {
     let weather = json!({"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]});
     let add =
         json!({"type": "object", "properties": {"numbers": {"type": "array", "items": {"type": "number"}}}});
     let tools = vec![Tool::function("weather", weather), Tool::function("add", add)];
     let request = Request { tools, choice: Choice::Auto, ..Request::default() };
-    let tree =
-        |name| ModelFormat::named(name).expect("a known format").tag(&request).expect("a sound request");
-    ModelFormat::names().map(tree).collect()
+    let reader = |name| {
+        let tree = ModelFormat::named(name).expect("a known format").tag(&request).expect("a sound request");
+        Reader::new(&tree).expect("a sound tree")
+    };
+    ModelFormat::names().map(reader).collect()
 });
 
 fuzz_target!(|input: &[u8]| {
     let [format, cut, text @ ..] = input else { return };
-    let tree = &TREES[usize::from(*format) % TREES.len()];
-    let whole = read(Reader::new(tree).expect("a sound tree"), &[text]);
+    let reader = &READERS[usize::from(*format) % READERS.len()];
     let (first, second) = text.split_at(usize::from(*cut).min(text.len()));
     assert_eq!(
-        whole,
-        read(Reader::new(tree).expect("a sound tree"), &[first, second]),
+        read(reader.clone(), &[text]),
+        read(reader.clone(), &[first, second]),
         "how a text is cut changes what is read"
     );
 });

@@ -28,11 +28,17 @@ __all__ = ["LogitsProcessor"]
 
 
 class LogitsProcessor:
-    """Keeps what a model writes within a constraint. With ``budget``, the text is complete within so many tokens. It may be used for one text after the other."""
+    """Keeps what a model writes within a constraint. With ``budget``, the text is complete within so many tokens. It may be used for one text after the other.
 
-    def __init__(self, constraint: CompiledConstraint, *, stop_tokens: Sequence[int] | None = None, budget: int | None = None) -> None:
+    With ``mass``, ``masses`` has for each token of the present text the logarithm of the model's probability of all allowed tokens: where it is low, the constraint fights the model.
+    """
+
+    def __init__(self, constraint: CompiledConstraint, *, stop_tokens: Sequence[int] | None = None, budget: int | None = None, mass: bool = False) -> None:
         self._row = Row(constraint, stop_tokens=stop_tokens, budget=budget)
         self._words = constraint.vocabulary.words
+        self._has_mass = mass
+        #: With ``mass``, a number for each token of the present text.
+        self.masses: list[float] = []
 
     def __call__(self, input_ids: NDArray[np.intc], scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """The scores with −∞ for what may not come."""
@@ -44,4 +50,14 @@ class LogitsProcessor:
         matcher.fill_mask(mask)
         masked = np.array(scores, dtype=np.float32, copy=True)
         apply_mask(masked, mask)
+        if self._has_mass:
+            if matcher.steps == 0:
+                self.masses = []
+            self.masses.append(_log_sum(masked) - _log_sum(np.asarray(scores, dtype=np.float32)))
         return masked
+
+
+def _log_sum(scores: NDArray[np.float32]) -> float:
+    """The logarithm of the sum of the exponentials."""
+    most = scores.max()
+    return float(most + np.log(np.exp((scores - most).astype(np.float64)).sum())) if np.isfinite(most) else float(most)

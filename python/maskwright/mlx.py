@@ -64,11 +64,17 @@ def apply_token_bitmask_inplace(logits: mx.array, bitmask: NDArray[np.int32]) ->
 
 
 class LogitsProcessor:
-    """Keeps what a model writes within a constraint. With ``budget``, the text is complete within so many tokens. It may be used for one text after the other."""
+    """Keeps what a model writes within a constraint. With ``budget``, the text is complete within so many tokens. It may be used for one text after the other.
 
-    def __init__(self, constraint: CompiledConstraint, *, stop_tokens: Sequence[int] | None = None, budget: int | None = None) -> None:
+    With ``mass``, ``masses`` has for each token of the present text the logarithm of the model's probability of all allowed tokens: where it is low, the constraint fights the model.
+    """
+
+    def __init__(self, constraint: CompiledConstraint, *, stop_tokens: Sequence[int] | None = None, budget: int | None = None, mass: bool = False) -> None:
         self._row = Row(constraint, stop_tokens=stop_tokens, budget=budget)
         self._words = constraint.vocabulary.words
+        self._has_mass = mass
+        #: With ``mass``, a number for each token of the present text.
+        self.masses: list[float] = []
 
     def __call__(self, tokens: mx.array, logits: mx.array) -> mx.array:
         """The scores with −∞ for what may not come."""
@@ -79,4 +85,9 @@ class LogitsProcessor:
             return logits
         mask = np.empty((1, self._words), dtype=np.int32)
         matcher.fill_mask(mask)
-        return apply_token_bitmask(logits.reshape(1, -1), mask).reshape(logits.shape)
+        masked = apply_token_bitmask(logits.reshape(1, -1), mask).reshape(logits.shape)
+        if self._has_mass:
+            if matcher.steps == 0:
+                self.masses = []
+            self.masses.append((mx.logsumexp(masked.astype(mx.float32)) - mx.logsumexp(logits.astype(mx.float32))).item())
+        return masked

@@ -22,6 +22,9 @@ The whole of it is ``examples/python/transformers_model.py``.
 A row that meets a limit of the engine (``LimitError``) ends, and the others go on: nothing but the end may come there, ``failures`` has the error by row, and a warning tells
 it. If no other row is left, the error is raised.
 
+It is for transformers 5. In version 4 the beams of a prompt that is done go on with padding, which cannot be told from a token that overruled the mask, so beam search raises ``TokenError``; prompt lookup
+does not work there either.
+
 Behind the end of a text only the end may come, and ``generate`` fills such rows up anyway. Beams that were chosen for want of better ones, with a
 score of minus infinity, get nothing but that again.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import unittest
 
 import maskwright as mw
@@ -58,6 +59,21 @@ class Processors:
         self.call(processor, PROMPT, [0.0] * 40)
         with self.assertRaises(mw.TokenError):
             self.call(processor, [*PROMPT, 11], [0.0] * 40)
+
+    def test_the_mass_of_each_mask_is_noted(self):
+        wishes = [0.0] * 40
+        wishes[11] = math.log(9.0)
+        compiled = self.compiler.compile(mw.regex("[0-9]{2}"))
+        processor = self.processor(compiled, mass=True)
+        # Again for another text: what was noted of the first is gone.
+        for _ in range(2):
+            self.write(processor, wishes, 5)
+            # Ten of the tokens, of which there are 39 alike and one that weighs as much as nine; in the end only the end.
+            for noted, allowed in zip(processor.masses, (10, 10, 1), strict=True):
+                self.assertAlmostEqual(noted, math.log(allowed / 48), places=5)
+        silent = self.processor(compiled)
+        self.write(silent, wishes, 5)
+        self.assertEqual(silent.masses, [])
 
     def test_behind_the_end_everything_is_free(self):
         processor = self.processor(self.compiler.compile(mw.regex("1")))

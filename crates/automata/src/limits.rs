@@ -39,6 +39,16 @@ pub enum Resource {
 }
 
 /// An automaton would need more than its [`Limits`] allow.
+///
+/// ```
+/// use maskwright_automata::{ByteSet, Dfa, Exprs, Limits, Resource};
+///
+/// let mut e = Exprs::new();
+/// let letter = e.set(ByteSet::range(b'a', b'z'));
+/// let long = e.repeat(letter, 100, Some(100));
+/// let error = Dfa::build(&mut e, long, &Limits { states: 10, ..Limits::default() }).unwrap_err();
+/// assert_eq!((error.resource(), error.limit()), (Resource::States, 10));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LimitError {
     resource: Resource,

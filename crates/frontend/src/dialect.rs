@@ -25,6 +25,13 @@ use core::fmt;
 use crate::ebnf;
 
 /// A notation for grammars.
+///
+/// ```
+/// use maskwright_frontend::Dialect;
+///
+/// assert_eq!(Dialect::guess("start: \"a\""), Some(Dialect::Lark));
+/// assert_eq!(Dialect::guess("root ::= \"a\""), Some(Dialect::Ebnf));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// `root ::= …`, as `XGrammar` writes it.

@@ -6,6 +6,14 @@ use core::fmt;
 const SHOWN: usize = 20;
 
 /// Why a document was refused: a list of problems, each with its place and a way out.
+///
+/// ```
+/// use maskwright_frontend::json_schema::{Options, grammar};
+///
+/// let problems = grammar(r#"{"type": "strin"}"#, &Options::default()).unwrap_err();
+/// assert_eq!(problems.problems().len(), 1);
+/// assert_eq!(problems.more(), 0); // beyond twenty they are counted only
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems<P> {
     problems: Vec<P>,

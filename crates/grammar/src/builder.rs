@@ -32,6 +32,16 @@ struct Declared {
 }
 
 /// Why a grammar could not be finished.
+///
+/// ```
+/// use maskwright_grammar::{GrammarBuilder, GrammarError};
+///
+/// let mut g = GrammarBuilder::new();
+/// let (root, item) = (g.declare("root"), g.declare("item"));
+/// let body = g.rule(item);
+/// g.define(root, body);
+/// assert_eq!(g.finish(root), Err(GrammarError::Undefined { rule: "item".into() }));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GrammarError {

@@ -3,6 +3,13 @@
 use core::fmt;
 
 /// A range of bytes in a source text.
+///
+/// ```
+/// use maskwright_grammar::Span;
+///
+/// let span = Span::new(2, 5);
+/// assert_eq!(&"a {5,2}"[span.start..span.end], "{5,");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The first byte.
@@ -24,6 +31,13 @@ impl Span {
 }
 
 /// How bad it is.
+///
+/// ```
+/// use maskwright_grammar::{Diagnostic, Severity, Span};
+///
+/// let diagnostic = Diagnostic::warning(Span::at(3), "nothing uses this rule");
+/// assert_eq!(diagnostic.severity, Severity::Warning); // the constraint is accepted all the same
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// The constraint is refused.

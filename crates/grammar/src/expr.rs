@@ -5,10 +5,30 @@ use core::fmt;
 use crate::{CharSet, Notes, TokenSet};
 
 /// The name of an expression inside one grammar. Equal expressions have equal ids.
+///
+/// ```
+/// use maskwright_grammar::GrammarBuilder;
+///
+/// let mut g = GrammarBuilder::new();
+/// assert_eq!(g.bytes(b"tea"), g.bytes(b"tea")); // equal expressions are one
+/// assert_ne!(g.bytes(b"tea"), g.bytes(b"milk"));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExprId(pub(crate) u32);
 
 /// The name of a rule inside one grammar.
+///
+/// ```
+/// use maskwright_grammar::GrammarBuilder;
+///
+/// let mut g = GrammarBuilder::new();
+/// let root = g.declare("root");
+/// let tea = g.bytes(b"tea");
+/// g.define(root, tea);
+/// let grammar = g.finish(root)?;
+/// assert_eq!(grammar.rule(root).name(), "root");
+/// # Ok::<(), maskwright_grammar::GrammarError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleId(pub(crate) u32);
 
@@ -44,6 +64,20 @@ impl fmt::Debug for RuleId {
 /// `Seq` and `Alt` have at least two operands and none of their own kind, `Never` stands only where
 /// the whole expression is empty, `Bytes` and `Class` are not empty, and neighbouring `Bytes` in a
 /// `Seq` are one.
+///
+/// ```
+/// use maskwright_grammar::{Expr, GrammarBuilder};
+///
+/// let mut g = GrammarBuilder::new();
+/// let root = g.declare("root");
+/// let parts = [g.bytes(b"tea"), g.bytes(b" for two")];
+/// let both = g.seq(parts);
+/// g.define(root, both);
+/// let grammar = g.finish(root)?;
+/// // Neighbouring bytes have become one expression.
+/// assert_eq!(grammar.expr(grammar.rule(root).expr()), &Expr::Bytes((*b"tea for two").into()));
+/// # Ok::<(), maskwright_grammar::GrammarError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
     /// Nothing: the empty set.
@@ -104,6 +138,20 @@ pub enum Expr {
 }
 
 /// A named expression.
+///
+/// ```
+/// use maskwright_grammar::GrammarBuilder;
+///
+/// let mut g = GrammarBuilder::new();
+/// let (root, drink) = (g.declare("root"), g.declare("drink"));
+/// let (call, tea) = (g.rule(drink), g.bytes(b"tea"));
+/// g.define(root, call);
+/// g.define(drink, tea);
+/// let grammar = g.finish(root)?;
+/// let names: Vec<&str> = grammar.rules().iter().map(|rule| rule.name()).collect();
+/// assert!(names.contains(&"root"));
+/// # Ok::<(), maskwright_grammar::GrammarError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub(crate) name: Box<str>,
@@ -136,6 +184,20 @@ impl Rule {
 
 /// A finished grammar: every rule is defined, and `And`, `Not` and `JsonString` stand only over
 /// regular operands.
+///
+/// ```
+/// use maskwright_grammar::GrammarBuilder;
+///
+/// let mut g = GrammarBuilder::new();
+/// let root = g.declare("root");
+/// let body = [g.bytes(b"("), g.rule(root), g.bytes(b")")];
+/// let (nested, empty) = (g.seq(body), g.empty());
+/// let either = g.alt([nested, empty]);
+/// g.define(root, either);
+/// let grammar = g.finish(root)?;
+/// assert_eq!(grammar.to_string().trim(), r#"root ::= "(" root ")" | """#);
+/// # Ok::<(), maskwright_grammar::GrammarError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grammar {
     pub(crate) exprs: Vec<Expr>,

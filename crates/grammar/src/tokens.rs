@@ -19,6 +19,14 @@
 use core::fmt;
 
 /// One token, or a range of them.
+///
+/// ```
+/// use maskwright_grammar::{TokenRef, TokenSet};
+///
+/// let tools = TokenSet::these([TokenRef::name("<tool>"), TokenRef::Ids(128_000, 128_010)]);
+/// assert_eq!(tools.listed()[0], TokenRef::Name("<tool>".into()));
+/// assert_eq!(TokenRef::id(7), TokenRef::Ids(7, 7));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TokenRef {
     /// The special token of this name, or, if there is none, the ordinary token with this text.
@@ -40,6 +48,13 @@ impl TokenRef {
 }
 
 /// What a [`TokenSet`] begins with.
+///
+/// ```
+/// use maskwright_grammar::{TokenBase, TokenRef, TokenSet};
+///
+/// let all_but_one = TokenSet::all_but([TokenRef::name("<tool>")]);
+/// assert_eq!(all_but_one.base(), TokenBase::Everything);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenBase {
     /// With nothing: the listed tokens are those of the set.

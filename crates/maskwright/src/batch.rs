@@ -81,6 +81,26 @@ impl<M: Matching + 'static> FillRow for (M, Vec<u32>) {
 /// A row that takes a token before its mask is filled; see [`step_batch`].
 ///
 /// Its words are written by steps alone, so a step writes only what differs from the mask before.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// use maskwright::{StepRow, step_batch};
+///
+/// let compiled = compiler.compile(&Constraint::regex("[ab][0-9]"))?;
+/// let mut row = StepRow::new(compiled.matcher(), 9);      // 257 tokens take nine words
+/// row.set_token(Some(TokenId(b'a'.into())));
+/// let done = step_batch(vec![row], 1);
+/// assert!(done.errors.is_empty() && done.rows[0].has_changed());
+/// assert_eq!(done.rows[0].words()[1], 0b11_1111_1111 << 16); // the digits are the tokens 48 to 57
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct StepRow<M> {
     // PERF: rows are moved to the threads and back, and a matcher is large.

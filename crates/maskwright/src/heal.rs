@@ -3,6 +3,16 @@
 use maskwright_vocab::{TokenId, Vocabulary};
 
 /// A prompt that was cut back; see [`heal`].
+///
+/// ```
+/// use maskwright::{TokenId, VocabularyBuilder, heal};
+///
+/// let mut vocabulary = VocabularyBuilder::new();
+/// vocabulary.token(TokenId(0), b"So")?.token(TokenId(1), b" ")?.token(TokenId(2), b" what")?;
+/// let healed = heal(&vocabulary.finish()?, &[TokenId(0), TokenId(1)]);
+/// assert_eq!((healed.kept, healed.prefix.as_str()), (1, " "));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Healed {
     /// How many tokens of the prompt are left.

@@ -186,9 +186,7 @@ pub use maskwright_automata::{
     ByteClasses, ByteSet, LimitError, Resource as LimitResource, must_stop, with_cancel,
 };
 pub use maskwright_engine::{
-    AutomatonCache, DRAFT_ROOT, Dot as ProgramDot, DraftError, Encode, Flaw, ForcedText, ForcedTokens,
-    IndexLimits, LibraryLoadError, Listing as ProgramListing, LoadError, MaskRef, MaskRow, NotAllowed, Place,
-    Prepared, Resource as IndexResource, StateId, ThreadInfo,
+    DRAFT_ROOT, Dot as ProgramDot, Encode, Listing as ProgramListing, Resource as IndexResource,
 };
 #[cfg(feature = "ablation")]
 pub use maskwright_engine::{FastPath, Tuning};
@@ -673,3 +671,280 @@ pub use maskwright_vocab::VocabularyBuilder;
 /// ```
 #[doc(inline)]
 pub use maskwright_vocab::TokenMask;
+
+/// Automata that were built before, shared by compiles.
+///
+/// ```
+/// use maskwright::AutomatonCache;
+///
+/// let cache = AutomatonCache::default(); // a `Compiler` has its own
+/// assert!(cache.heap_bytes() < 1_000);
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::AutomatonCache;
+
+/// What is wrong with a [`DraftTree`].
+///
+/// ```
+/// use maskwright::{DraftError, DraftTree, TokenId};
+///
+/// // The parent of the first node is the second, which comes later.
+/// let error = DraftTree::from_parents(&[TokenId(1), TokenId(2)], &[1, 0]).unwrap_err();
+/// assert!(matches!(error, DraftError::Order { node: 0 }));
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::DraftError;
+
+/// Where an [`Index`] is wrong.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{Flaw, IndexLimits};
+/// let index = compiler.index(&Constraint::regex("[0-9]{2}"), &IndexLimits::default())?;
+/// let mut other = VocabularyBuilder::new();
+/// other.token(TokenId(0), b"0")?;
+/// assert!(matches!(index.check(&other.finish()?), Err(Flaw::Vocabulary(_))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::Flaw;
+
+/// Text that must come next whatever a model says, as whole characters.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut matcher = compiler.compile(&Constraint::choice(["coffee", "cocoa"]))?.matcher();
+/// assert_eq!(matcher.forced_text(100).text, "co");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::ForcedText;
+
+/// Tokens that must come next whatever a model says.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{ForcedTokens, TokenHealing};
+/// let mut matcher = compiler.compile(&Constraint::choice(["ab", "ac"]))?.matcher();
+/// // How a tokenizer would cut a text; here each byte is a token.
+/// let encode = |text: &str| Some(text.bytes().map(|byte| TokenId(byte.into())).collect::<Vec<_>>());
+/// let forced: ForcedTokens = matcher.forced_tokens(&[], 8, TokenHealing::Keep, &encode);
+/// assert_eq!((forced.taken_back, forced.tokens), (0, vec![TokenId(b'a'.into())]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::ForcedTokens;
+
+/// What building an [`Index`] may cost.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{Error, IndexLimits};
+/// let mut limits = IndexLimits::default();
+/// limits.states = 10;
+/// let error = compiler.index(&Constraint::regex("[0-9]{50}"), &limits);
+/// assert!(matches!(error, Err(Error::Index(_))), "{error:?}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::IndexLimits;
+
+/// Why a saved [`Library`] cannot be loaded.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::LibraryLoadError;
+/// let error = compiler.load_learnt(b"something else").unwrap_err();
+/// assert!(matches!(error, LibraryLoadError::Open(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::LibraryLoadError;
+
+/// Why bytes are not taken as an [`Index`].
+///
+/// ```
+/// use maskwright::{Index, LoadError};
+///
+/// assert_eq!(Index::from_bytes(vec![0; 100]).err(), Some(LoadError::Foreign));
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::LoadError;
+
+/// A mask as an [`Index`] holds it.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::IndexLimits;
+/// let index = compiler.index(&Constraint::regex("[ab]"), &IndexLimits::default())?;
+/// let mut words = vec![0; index.mask_words()];
+/// index.mask(index.initial_state()).write(&mut words);
+/// assert_eq!(words[3], 0b110); // tokens 97 and 98
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::MaskRef;
+
+/// What a row of words holds, so that the next mask writes only what differs.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// use maskwright::MaskRow;
+///
+/// let mut matcher = compiler.compile(&Constraint::regex("[ab]{2}"))?.matcher();
+/// let (mut words, mut row) = (vec![0; 9], MaskRow::default());
+/// assert!(matcher.update_mask(&mut words, &mut row)?);
+/// assert!(!matcher.update_mask(&mut words, &mut row)?); // the same mask again: nothing was written
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::MaskRow;
+
+/// A token that cannot come next, of an [`Index`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::IndexLimits;
+/// let index = compiler.index(&Constraint::regex("[ab]"), &IndexLimits::default())?;
+/// let refused = index.next_state(index.initial_state(), TokenId(b'x'.into())).unwrap_err();
+/// assert_eq!((refused.state, refused.token), (index.initial_state(), TokenId(b'x'.into())));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::NotAllowed;
+
+/// A place in a grammar, of which an error tells.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{CompileError, Error, Options};
+/// let mut options = Options::default();
+/// options.limits.nodes = 10;
+/// let error = compiler.compile_with(&Constraint::ebnf("root ::= \"a\" root \"0123456789abcdef\" | \"x\""), &options);
+/// assert!(matches!(error, Err(Error::Compile(CompileError::TooBig { .. }))), "{error:?}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::Place;
+
+/// What [`Matcher::prepare`] did.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let matcher = compiler.compile(&Constraint::regex("[a-c]{3}"))?.matcher();
+/// let prepared = matcher.prepare(&mut || true);
+/// assert!(prepared.is_complete && prepared.tokens == 3); // each of the three that may come next was tried
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::Prepared;
+
+/// A state of an [`Index`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{IndexLimits, StateId};
+/// let index = compiler.index(&Constraint::regex("a"), &IndexLimits::default())?;
+/// let behind = index.next_state(index.initial_state(), TokenId(b'a'.into()))?;
+/// assert!(index.is_terminal(behind) && behind != StateId::DEAD);
+/// assert_eq!(index.next_state(behind, TokenId(256))?, StateId::ENDED);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::StateId;
+
+/// One way to read the text so far, of a [`StateInfo`].
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// let mut matcher = compiler.compile(&Constraint::ebnf("root ::= \"(\" root \")\" | \"x\""))?.matcher();
+/// matcher.accept_bytes(b"((")?;
+/// assert!(matcher.state_info().threads.iter().all(|thread| thread.rules[0] == "root"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(inline)]
+pub use maskwright_engine::ThreadInfo;

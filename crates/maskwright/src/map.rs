@@ -22,6 +22,11 @@ pub fn map_index(path: impl AsRef<Path>) -> Result<Index, MapError> {
 }
 
 /// Why a file could not be mapped as an index.
+///
+/// ```
+/// let missing = maskwright::map_index("no such file");
+/// assert!(matches!(missing, Err(maskwright::MapError::File(_))));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MapError {

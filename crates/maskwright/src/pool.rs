@@ -17,6 +17,13 @@ struct Made {
 }
 
 /// The threads could not be started.
+///
+/// ```
+/// // A machine that has no threads left says so, instead of filling nothing.
+/// if let Err(error) = maskwright::set_threads(std::num::NonZero::<usize>::MIN) {
+///     assert!(error.to_string().contains("could not be started"));
+/// }
+/// ```
 #[derive(Debug)]
 pub struct PoolError(rayon::ThreadPoolBuildError);
 

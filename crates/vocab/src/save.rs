@@ -64,6 +64,12 @@ impl Vocabulary {
 }
 
 /// Why a saved vocabulary cannot be loaded.
+///
+/// ```
+/// use maskwright_vocab::{LoadError, Vocabulary};
+///
+/// assert_eq!(Vocabulary::load(b"something else entirely").err(), Some(LoadError::Foreign));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError {

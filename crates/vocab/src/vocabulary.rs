@@ -18,6 +18,13 @@ use crate::{
 };
 
 /// The number of a token: its row in the model's output.
+///
+/// ```
+/// use maskwright_vocab::TokenId;
+///
+/// let logits = [0.5, 2.0, 1.0];
+/// assert_eq!(logits[TokenId(1).index()], 2.0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenId(pub u32);
 
@@ -45,6 +52,18 @@ pub fn number_spelling(token: TokenId) -> [u8; 5] {
 }
 
 /// A tokenizer's tokens, frozen and shared; see the [crate].
+///
+/// ```
+/// use maskwright_vocab::{TokenId, VocabularyBuilder};
+///
+/// let mut builder = VocabularyBuilder::new();
+/// builder.token(TokenId(0), b"ab")?.token(TokenId(1), b"abc")?.special(TokenId(2), "<end>")?.eos(TokenId(2));
+/// let vocabulary = builder.finish()?;
+/// assert_eq!((vocabulary.len(), vocabulary.bytes(TokenId(1))), (3, &b"abc"[..]));
+/// assert_eq!(vocabulary.special("<end>"), Some(TokenId(2)));
+/// assert!(vocabulary.bytes(TokenId(2)).is_empty()); // a special token spells nothing
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Vocabulary {
     pub(crate) text: Vec<u8>,
@@ -429,6 +448,16 @@ impl VocabularyBuilder {
 }
 
 /// Why a vocabulary cannot be built.
+///
+/// ```
+/// use maskwright_vocab::{TokenId, VocabularyBuilder, VocabularyError};
+///
+/// let mut builder = VocabularyBuilder::new();
+/// builder.token(TokenId(0), b"a")?;
+/// let twice = builder.token(TokenId(0), b"b").err();
+/// assert_eq!(twice, Some(VocabularyError::DuplicateId { id: TokenId(0) }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VocabularyError {

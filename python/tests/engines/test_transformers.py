@@ -200,6 +200,8 @@ def texts_of(model, compiled, prompts, **options):
     ids=lambda options: " ".join(f"{key}={value}" for key, value in options.items()),
 )
 def test_generate(compiler, model, options):
+    if transformers.__version__.startswith("4.") and options.keys() & {"num_beams", "prompt_lookup_num_tokens"}:
+        pytest.skip("beams and prompt lookup need transformers 5; see maskwright/transformers.py")
     schema = {"type": "array", "items": {"type": "integer"}, "maxItems": 3}
     arrays = compiler.compile(mw.json_schema(schema, whitespace="compact"))
     words = compiler.compile(mw.choice(["abc", "a1", "gg"]))

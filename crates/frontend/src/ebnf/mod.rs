@@ -74,6 +74,14 @@ pub(crate) enum Notation {
 }
 
 /// How a source is read.
+///
+/// ```
+/// use maskwright_frontend::ebnf::Options;
+///
+/// let options = Options { root: "query".into(), ..Options::default() };
+/// assert_eq!(Options::default().root, "root");
+/// # let _ = options;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Options {

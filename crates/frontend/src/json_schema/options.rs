@@ -8,6 +8,15 @@ use std::sync::Arc;
 use serde_json::Value;
 
 /// How a schema is turned into a grammar. The default is what a server wants.
+///
+/// ```
+/// use maskwright_frontend::json_schema::{KeyOrder, Options, Whitespace};
+///
+/// let mut options = Options::default();
+/// options.whitespace = Whitespace::Compact; // {"a":1}
+/// options.key_order = KeyOrder::Any;
+/// assert_ne!(options, Options::default());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

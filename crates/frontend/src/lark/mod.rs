@@ -55,6 +55,14 @@ pub use parse::parse;
 use crate::json_schema;
 
 /// How a source is read.
+///
+/// ```
+/// use maskwright_frontend::lark::Options;
+///
+/// let options = Options { start: "query".into(), ..Options::default() };
+/// assert_eq!(Options::default().start, "start");
+/// # let _ = options;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Options {

@@ -56,6 +56,13 @@ pub use ast::{Ast, Kind, Look, Place};
 pub use write::{WriteError, WriteErrorKind, WriteLimits, write};
 
 /// How a pattern is read.
+///
+/// ```
+/// use maskwright_frontend::regex::{Dialect, Options};
+///
+/// let options = Options { ignore_case: true, ..Options::default().with_dialect(Dialect::Python) };
+/// assert!(options.anchored); // a whole text must match, unless told otherwise
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "flags are independent of each other")]
@@ -112,6 +119,15 @@ impl Options {
 }
 
 /// A family of regular expressions.
+///
+/// ```
+/// use maskwright_frontend::regex::{Dialect, Options, parse};
+///
+/// // A set operation in one dialect is a class of three signs and a letter in another.
+/// let pattern = "[a&&b]";
+/// assert!(parse(pattern, &Options::default().with_dialect(Dialect::Rust)).is_ok());
+/// assert_eq!(Dialect::ALL.len(), 3);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {

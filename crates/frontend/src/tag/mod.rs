@@ -92,6 +92,14 @@ pub use types::Types;
 pub use wire::{Wire, wire};
 
 /// How a structural tag is read.
+///
+/// ```
+/// use maskwright_frontend::tag::Options;
+///
+/// let options = Options { specials: vec!["<tool>".into()], ..Options::default() };
+/// assert!(Options::default().specials.is_empty()); // then texts are made of characters alone
+/// # let _ = options;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
     /// For the schemas in it.

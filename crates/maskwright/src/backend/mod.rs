@@ -51,6 +51,22 @@ pub use self::llguidance::Llguidance;
 use crate::{CompiledConstraint, Compiler, Constraint, Error, Options, Remarks};
 
 /// An engine together with a vocabulary.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// use maskwright::backend::Backend;
+///
+/// let backend: Arc<dyn Backend> = Arc::new(compiler);
+/// assert_eq!((backend.name(), backend.vocabulary().len()), ("maskwright", 257));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Backend: fmt::Debug + Send + Sync {
     /// The engine's name, for people and for statistics.
     fn name(&self) -> &'static str;
@@ -88,6 +104,23 @@ pub trait Backend: fmt::Debug + Send + Sync {
 }
 
 /// A constraint, ready for any number of texts.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// use maskwright::{Options, backend::{Backend, Compiled}};
+///
+/// let compiled: Arc<dyn Compiled> = Backend::compile(&compiler, &Constraint::regex("[a-z]+"), &Options::default())?;
+/// assert!(compiled.bytes() > 0 && compiled.states() > 0);
+/// let (one, other) = (compiled.clone().start(), compiled.start()); // any number of texts
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Compiled: fmt::Debug + Send + Sync {
     /// A matcher at the beginning of a text.
     fn start(self: Arc<Self>) -> Box<dyn Matching>;
@@ -106,6 +139,25 @@ pub trait Compiled: fmt::Debug + Send + Sync {
 }
 
 /// One text being written.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// use maskwright::backend::{Matching, Status};
+///
+/// let mut matcher: Box<dyn Matching> = Box::new(compiler.compile(&Constraint::choice(["ab"]))?.matcher());
+/// assert!(matcher.allows(TokenId(97))? && !matcher.allows(TokenId(98))?);
+/// matcher.accept(TokenId(97))?;
+/// matcher.rollback(1)?;
+/// assert_eq!(matcher.status(), Status::Open);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Matching: fmt::Debug + Send {
     /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. End tokens are allowed where the text
     /// is complete. Words beyond the vocabulary are cleared.

@@ -7,6 +7,19 @@ use maskwright_vocab::TokenId;
 const MAX_PREFIXES: usize = 1 << 20;
 
 /// A tree of prefixes, with the mass that is known to be lost below each; see the [module](super).
+///
+/// ```
+/// use maskwright::exact::{Mode, Prefixes, Row, Step};
+///
+/// // Two tokens, of which the mask allows the first alone. The model gives it a quarter.
+/// let row = Row::new(&[0.0, 3f32.ln()], &[0b01]);
+/// let mut prefixes = Prefixes::new();
+/// let first = prefixes.step(Some(prefixes.root()), &row, 0.9, Mode::Try);
+/// assert_eq!(first, Step::Rejected);                      // the second token was drawn: this try is over
+/// prefixes.learn();                                   // and the next one knows
+/// assert!((prefixes.known().lost - 0.75).abs() < 1e-6);
+/// assert!(matches!(prefixes.step(Some(prefixes.root()), &row, 0.9, Mode::Try), Step::Token(..)));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Prefixes {
     nodes: Vec<Node>,
@@ -15,6 +28,13 @@ pub struct Prefixes {
 }
 
 /// A prefix that is remembered.
+///
+/// ```
+/// use maskwright::exact::Prefixes;
+///
+/// let prefixes = Prefixes::new();
+/// assert_eq!(prefixes.root(), prefixes.root()); // the empty prefix, where every try begins
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place(u32);
 
@@ -41,6 +61,13 @@ struct Seen {
 }
 
 /// What a model says behind a prefix, as far as it is allowed.
+///
+/// ```
+/// use maskwright::exact::Row;
+///
+/// let row = Row::new(&[0.0, 0.0, 0.0, 0.0], &[0b0101]); // four tokens alike, two of them allowed
+/// assert!((row.allowed() - 0.5).abs() < 1e-6);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// The allowed tokens by their ids, with the model's share of each.
@@ -50,6 +77,17 @@ pub struct Row {
 }
 
 /// How a token is drawn.
+///
+/// ```
+/// use maskwright::exact::{Mode, Prefixes, Row, Step};
+///
+/// // The token that is not allowed has nearly all of the mass. Under a mask it is never drawn.
+/// let row = Row::new(&[0.0, 9.0], &[0b01]);
+/// let mut prefixes = Prefixes::new();
+/// let root = Some(prefixes.root());
+/// assert_eq!(prefixes.clone().step(root, &row, 0.5, Mode::Try), Step::Rejected);
+/// assert!(matches!(prefixes.step(root, &row, 0.5, Mode::Masked), Step::Token(..)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// It may come out that the text is invalid.
@@ -59,6 +97,15 @@ pub enum Mode {
 }
 
 /// What came of one draw.
+///
+/// ```
+/// use maskwright::exact::{Mode, Prefixes, Row, Step};
+///
+/// let nothing = Row::new(&[0.0], &[0]); // one token, which is not allowed
+/// let mut prefixes = Prefixes::new();
+/// let root = Some(prefixes.root());
+/// assert_eq!(prefixes.step(root, &nothing, 0.5, Mode::Masked), Step::Nothing);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// This token, and the prefix with it, if it is remembered.
@@ -70,6 +117,13 @@ pub enum Step {
 }
 
 /// How the model's mass is divided, as far as it is known: the three make 1.
+///
+/// ```
+/// use maskwright::exact::Prefixes;
+///
+/// let known = Prefixes::new().known();
+/// assert_eq!((known.valid, known.lost, known.unaccounted), (0.0, 0.0, 1.0)); // nothing was seen yet
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
     /// On texts that are known to be valid: those that were drawn.

@@ -13,6 +13,14 @@ use crate::backend::{Matching, Status};
 pub const MAX_TRIES: usize = 10_000;
 
 /// How texts are drawn.
+///
+/// ```
+/// use maskwright::exact;
+///
+/// // Few tries of short texts, and the defaults for the rest.
+/// let options = exact::Options { tries: 16, max_tokens: 32, ..exact::Options::default() };
+/// assert!(options.tries <= exact::MAX_TRIES);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How often a draw may begin anew, from 1 to [`MAX_TRIES`].
@@ -78,6 +86,27 @@ pub struct Sampler {
 }
 
 /// A text that was drawn.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::exact;
+/// # let vocabulary = compiler.vocabulary().clone();
+/// let matcher = compiler.compile(&Constraint::choice(["a", "b"]))?.matcher();
+/// let mut sampler = exact::Sampler::new(matcher, &vocabulary, exact::Options::default())?;
+/// let even = |_: &[TokenId]| Ok::<_, std::convert::Infallible>(vec![0.0; 257]); // a model without an opinion
+/// let drawn = sampler.draw(even, || 0.5)?;
+/// assert!(drawn.tokens.len() == 2 && drawn.tries >= 1); // a letter and the end
+/// let known = drawn.known;
+/// assert!((known.valid + known.lost + known.unaccounted - 1.0).abs() < 1e-9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
     /// Its tokens, the one that ends it included.
@@ -94,6 +123,23 @@ pub struct Drawn {
 }
 
 /// Why there can be no draw.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::exact;
+/// let matcher = compiler.compile(&Constraint::choice(["a", "b"]))?.matcher();
+/// let none = exact::Options { tries: 0, ..exact::Options::default() };
+/// let refused = exact::Sampler::new(matcher, compiler.vocabulary(), none).unwrap_err();
+/// assert_eq!(refused, exact::SetupError::Tries(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetupError {
@@ -120,6 +166,24 @@ impl fmt::Display for SetupError {
 impl std::error::Error for SetupError {}
 
 /// Why a draw came to nothing.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::exact;
+/// # let vocabulary = compiler.vocabulary().clone();
+/// let matcher = compiler.compile(&Constraint::choice(["a", "b"]))?.matcher();
+/// let mut sampler = exact::Sampler::new(matcher, &vocabulary, exact::Options::default())?;
+/// let broken = sampler.draw(|_: &[TokenId]| Err::<Vec<f32>, _>("the model is gone"), || 0.5);
+/// assert!(matches!(broken, Err(exact::DrawError::Model("the model is gone"))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DrawError<E> {

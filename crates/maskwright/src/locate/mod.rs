@@ -45,6 +45,23 @@ use self::chart::{Chart, Unit};
 use crate::{Category, Compiler, Constraint, Error, Options};
 
 /// What was written so far.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{Options, locate::Written};
+/// let constraint = Constraint::regex("[a-c]+");
+/// let text = compiler.locate(&constraint, &Options::default(), Written::Text(b"ab"))?;
+/// let tokens = compiler.locate(&constraint, &Options::default(), Written::Tokens(&[TokenId(97), TokenId(98)]))?;
+/// assert_eq!(text, tokens);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Written<'t> {
     /// Text, which contains no special tokens.
@@ -54,6 +71,22 @@ pub enum Written<'t> {
 }
 
 /// Where a text stands.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{Options, locate::Written};
+/// let location = compiler.locate(&Constraint::regex("[0-9]+ (EUR|USD)"), &Options::default(), Written::Text(b"12 E"))?;
+/// assert_eq!((location.bytes, location.complete), (4, false));
+/// assert_eq!(location.path, None); // this is no JSON
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Location {
@@ -76,6 +109,23 @@ pub struct Location {
 }
 
 /// What a rule with a capture has matched.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{Options, locate::Written};
+/// let grammar = Constraint::lark("start: \"by \" name\nname[capture]: /[a-z]+/");
+/// let location = compiler.locate(&grammar, &Options::default(), Written::Text(b"by ada"))?;
+/// let name = &location.captures[0];
+/// assert_eq!((name.name.as_str(), name.begin, name.text.as_slice()), ("name", 3, &b"ada"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Match {
@@ -90,6 +140,24 @@ pub struct Match {
 }
 
 /// One way to read a text.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{Options, locate::Written};
+/// let grammar = Constraint::ebnf("root ::= item (\",\" item)*\nitem ::= \"one\" | \"two\"");
+/// let location = compiler.locate(&grammar, &Options::default(), Written::Text(b"one,t"))?;
+/// let reading = &location.readings[0];
+/// assert_eq!(reading.rules.last().map(|rule| rule.name.as_str()), Some("item"));
+/// assert!(reading.terminal.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reading {
@@ -100,6 +168,23 @@ pub struct Reading {
 }
 
 /// A rule that has begun and is not over.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{Options, locate::Written};
+/// let grammar = Constraint::ebnf("root ::= \"(\" root \")\" | \"x\"");
+/// let location = compiler.locate(&grammar, &Options::default(), Written::Text(b"((x"))?;
+/// let begins: Vec<usize> = location.readings[0].rules.iter().map(|rule| rule.begin).collect();
+/// assert_eq!(begins, [0, 1]); // the third has ended with its `x`
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenRule {
@@ -110,6 +195,22 @@ pub struct OpenRule {
 }
 
 /// A terminal that has begun and may go on.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{Options, locate::Written};
+/// let location = compiler.locate(&Constraint::choice(["coffee"]), &Options::default(), Written::Text(b"cof"))?;
+/// let terminal = location.readings[0].terminal.as_ref().expect("inside of the word");
+/// assert_eq!((terminal.matched, terminal.length, terminal.may_end), (3, Some(6), false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenTerminal {
@@ -126,6 +227,22 @@ pub struct OpenTerminal {
 }
 
 /// A terminal that may begin.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{Options, locate::Written};
+/// let grammar = Constraint::ebnf("root ::= \"a\" item\nitem ::= \"b\" | \"c\"");
+/// let location = compiler.locate(&grammar, &Options::default(), Written::Text(b"a"))?;
+/// assert!(location.next.iter().all(|next| next.rule == "item"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Next {
@@ -136,6 +253,21 @@ pub struct Next {
 }
 
 /// Why a text has no location.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::{Options, locate::{LocateError, Written}};
+/// let wrong = compiler.locate(&Constraint::regex("[a-c]+"), &Options::default(), Written::Text(b"x"));
+/// assert!(matches!(wrong, Err(LocateError::Text { index: 0, .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum LocateError {

@@ -42,6 +42,24 @@ const MAGIC: &[u8; 16] = b"maskwright warm\0";
 const VERSION: u32 = 1;
 
 /// What was written.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::service::{Service, Settings};
+/// let client = Service::new(Settings::default())?.client(Arc::new(compiler));
+/// client.compile(&Constraint::regex("[0-9]+"))?;
+/// let mut file = Vec::new();
+/// let saved = client.save(&mut file)?;
+/// assert_eq!(saved.constraints, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saved {
     /// Constraints in the file.

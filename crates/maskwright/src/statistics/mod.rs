@@ -91,6 +91,28 @@ pub struct KindStatistics {
 }
 
 /// What the cache had to say about a request.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::service::{Service, Settings};
+/// use maskwright::statistics::Lookup;
+///
+/// let service = Service::new(Settings::default())?;
+/// let client = service.client(Arc::new(compiler));
+/// for _ in 0..3 {
+///     client.compile(&Constraint::regex("a"))?;
+/// }
+/// let statistics = service.statistics();
+/// assert_eq!((statistics.requests(Lookup::Miss), statistics.requests(Lookup::Hit)), (1, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Lookup {
@@ -105,6 +127,26 @@ pub enum Lookup {
 }
 
 /// How a compile ended.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+/// # let mut builder = VocabularyBuilder::new();
+/// # for byte in 0..=u8::MAX {
+/// #     builder.token(TokenId(byte.into()), &[byte])?;
+/// # }
+/// # builder.special(TokenId(256), "<end>")?.eos(TokenId(256));
+/// # let compiler = Compiler::new(Arc::new(builder.finish()?));
+/// # use maskwright::service::{Service, Settings};
+/// use maskwright::statistics::Outcome;
+///
+/// let service = Service::new(Settings::default())?;
+/// let client = service.client(Arc::new(compiler));
+/// assert!(client.compile(&Constraint::regex("(")).is_err());
+/// let refused = service.statistics().kinds.iter().flat_map(|kind| kind.compiles).find(|(outcome, count)| *outcome == Outcome::Refused && *count > 0);
+/// assert_eq!(refused, Some((Outcome::Refused, 1)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {

@@ -65,6 +65,16 @@ pub(super) struct Fallback {
 }
 
 /// Why no reader can follow a tree. As a constraint it may be fine.
+///
+/// ```
+/// use maskwright::stream::Reader;
+/// use maskwright::tag;
+///
+/// // Where the first part ends and the second begins cannot be told from the text.
+/// let tag = r#"{"type": "structural_tag", "format": {"type": "sequence", "elements": [{"type": "any_text"}, {"type": "any_text"}]}}"#;
+/// let tree = tag::parse(tag, &tag::Options::default()).expect("as a constraint it is fine");
+/// assert!(Reader::new(&tree).is_err());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
     /// The place, as the tree tells it.
