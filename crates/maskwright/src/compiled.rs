@@ -8,6 +8,8 @@ use maskwright_grammar::Diagnostic;
 use maskwright_vocab::Vocabulary;
 use maskwright_weighted::Weights;
 
+use crate::locate::Temperatures;
+
 /// A compiled constraint: frozen, cheap to clone, and shared by any number of texts.
 ///
 /// ```
@@ -57,6 +59,8 @@ pub struct Remarks {
     pub report: Option<Report>,
     /// What a grammar with probabilities says about texts. `None` for other constraints.
     pub weights: Option<Arc<Weights>>,
+    /// The temperatures that rules of a grammar want. `None` if none does.
+    pub temperatures: Option<Temperatures>,
     /// Bytes of the schema that the report is about.
     schema_bytes: usize,
 }
@@ -93,7 +97,8 @@ impl CompiledConstraint {
 }
 
 impl Remarks {
-    pub(crate) const NONE: Self = Self { warnings: Vec::new(), report: None, weights: None, schema_bytes: 0 };
+    pub(crate) const NONE: Self =
+        Self { warnings: Vec::new(), report: None, weights: None, temperatures: None, schema_bytes: 0 };
 
     /// Warnings about a grammar.
     pub(crate) fn warnings(warnings: Vec<Diagnostic>) -> Self {
@@ -118,6 +123,7 @@ impl Remarks {
             |warning: &Diagnostic| warning.message.len() + warning.help.as_ref().map_or(0, String::len);
         let warnings = self.warnings.iter().map(|warning| size_of::<Diagnostic>() + text(warning));
         let weights = self.weights.as_ref().map_or(0, |weights| weights.heap_bytes());
-        report + weights + warnings.sum::<usize>()
+        let temperatures = self.temperatures.as_ref().map_or(0, Temperatures::heap_bytes);
+        report + weights + temperatures + warnings.sum::<usize>()
     }
 }

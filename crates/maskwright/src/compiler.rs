@@ -13,7 +13,7 @@ use maskwright_grammar::{Diagnostic, Grammar, GrammarBuilder, Span};
 use maskwright_vocab::Vocabulary;
 use maskwright_weighted::{Options as PcfgOptions, Pcfg, Weights};
 
-use crate::{CompiledConstraint, Constraint, Remarks};
+use crate::{CompiledConstraint, Constraint, Remarks, locate::Temperatures};
 
 /// How each language is read, and how much a constraint may cost.
 ///
@@ -246,12 +246,16 @@ impl Compiler {
         constraint: &Constraint,
         options: &Options,
     ) -> Result<CompiledConstraint, Error> {
-        let (grammar, remarks) = constraint.grammar(options, Some(&self.vocabulary))?;
+        let (grammar, mut remarks) = constraint.grammar(options, Some(&self.vocabulary))?;
         let placed = |error| self.placed(error, constraint, options);
+        let temperatures =
+            |grammar: &Grammar| Temperatures::of(grammar, &self.vocabulary, &self.shared(), options.limits);
         if options.prefix.is_empty() {
+            remarks.temperatures = temperatures(&grammar);
             return self.bind(&grammar, remarks, &options.limits).map_err(placed);
         }
         let longer = behind(&options.prefix, &grammar)?;
+        remarks.temperatures = temperatures(&longer);
         match self.bind(&longer, Remarks::default(), &options.limits) {
             Ok(compiled) => Ok(CompiledConstraint::new(compiled.bound().clone(), remarks)),
             // The places of a report are those of the grammar alone.

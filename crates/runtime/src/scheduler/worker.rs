@@ -422,8 +422,9 @@ impl Worker {
                 answer.last_mask = Some(news.time);
                 answer.masks += 1;
                 self.statistics.mask += news.time;
-                result.map(|Filled { mut guide, search, words }| {
+                result.map(|Filled { mut guide, search, words, temperature }| {
                     answer.is_squeezed |= guide.is_squeezed();
+                    answer.sampler.set_temperature(temperature);
                     (answer.guide, answer.search, answer.words) = (Some(guide), search, words);
                     None
                 })
