@@ -678,12 +678,12 @@ def start(program, *flags):
     return process, Server(found[0], process.pid)
 
 
-def start_peer(program, model, parallel):
-    """llama.cpp's server on a free port, as a process; with as many threads as there are processors, as ours has."""
+def start_peer(program, model, parallel, threads):
+    """llama.cpp's server on a free port, as a process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    flags = ["--model", model, "--port", str(port), "--threads", str(os.cpu_count()), "--parallel", str(parallel), "--ctx-size", str(2048 * parallel)]
+    flags = ["--model", model, "--port", str(port), "--threads", str(threads), "--parallel", str(parallel), "--ctx-size", str(2048 * parallel)]
     process = subprocess.Popen([program, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     server = Server(f"http://127.0.0.1:{port}", process.pid)
     for _ in range(600):
@@ -730,6 +730,7 @@ def main():
     parser.add_argument("--end", type=int, nargs="*", default=[0, 2], help="end tokens of the model, for `speed`, `gaps` and `compiles`")
     parser.add_argument("--peer", metavar="PROGRAM", help="llama.cpp's server, for `peer`")
     parser.add_argument("--model", help="the GGUF file for both, for `peer`; target/assets/smollm2 has one")
+    parser.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 1) - 1), help="of each server of `peer`")
     parser.add_argument("--sizes", type=int, nargs="*", default=[1, 4], help="how many clients of `peer` ask at the same time")
     args = parser.parse_args()
     server, processes, args.masks_alone = Server(args.url, args.pid), [], None
@@ -737,13 +738,13 @@ def main():
         models = [args.model] if args.model else glob.glob("target/assets/smollm2/*.gguf")
         if not args.peer or not args.start or not models:
             parser.error("`peer` needs --start, --peer and a model")
-        args.flag += ["--model", models[0]]
+        args.flag += ["--model", models[0], "--threads", str(args.threads)]
     try:
         if args.start:
             process, server = start(args.start, *args.flag)
             processes.append(process)
         if args.load == "peer":
-            process, args.other = start_peer(args.peer, models[0], max(args.sizes))
+            process, args.other = start_peer(args.peer, os.path.abspath(models[0]), max(args.sizes), args.threads)
             processes.append(process)
         if args.start and args.load == "speed":
             process, args.masks_alone = start(args.start, "--no-jump-forward", *args.flag)

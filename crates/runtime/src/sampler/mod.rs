@@ -121,6 +121,11 @@ impl Sampler {
         self.wanted = wanted;
     }
 
+    /// The temperature that was set, if one was.
+    pub(crate) fn wanted(&self) -> Option<f32> {
+        self.wanted
+    }
+
     fn temperature(&self) -> f32 {
         self.wanted.unwrap_or(self.params.temperature)
     }

@@ -546,9 +546,10 @@ impl Worker {
         self.next += others.len() as u64;
         let origin = &self.answers[index];
         let mut branches = Vec::new();
-        for (number, ((sampler, text), ((guide, search), sequence))) in
+        for (number, ((mut sampler, text), ((guide, search), sequence))) in
             others.into_iter().zip(guides.into_iter().zip(sequences)).enumerate()
         {
+            sampler.set_temperature(origin.sampler.wanted());
             branches.push(Answer {
                 id: first + number as u64,
                 shared: origin.shared.clone(),
