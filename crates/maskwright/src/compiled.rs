@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use maskwright_engine::{BoundProgram, Matcher};
+use maskwright_engine::{AutomatonCache, BoundProgram, Library, Limits, Matcher};
 use maskwright_frontend::json_schema::Report;
-use maskwright_grammar::Diagnostic;
+use maskwright_grammar::{Diagnostic, Grammar};
 use maskwright_vocab::Vocabulary;
 use maskwright_weighted::Weights;
-
-use crate::locate::Temperatures;
 
 /// A compiled constraint: frozen, cheap to clone, and shared by any number of texts.
 ///
@@ -125,5 +123,34 @@ impl Remarks {
         let weights = self.weights.as_ref().map_or(0, |weights| weights.heap_bytes());
         let temperatures = self.temperatures.as_ref().map_or(0, Temperatures::heap_bytes);
         report + weights + temperatures + warnings.sum::<usize>()
+    }
+}
+
+/// A grammar of which some rules want a temperature; a [`Follower`](crate::locate::Follower) tells which holds where.
+#[derive(Clone, Debug)]
+pub struct Temperatures {
+    pub(crate) grammar: Arc<Grammar>,
+    pub(crate) library: Arc<Library>,
+    pub(crate) tables: Arc<AutomatonCache>,
+    pub(crate) limits: Limits,
+}
+
+impl Temperatures {
+    /// Those of a grammar; `None` if no rule wants one.
+    pub(crate) fn of(
+        grammar: &Grammar,
+        library: &Arc<Library>,
+        tables: &Arc<AutomatonCache>,
+        limits: Limits,
+    ) -> Option<Self> {
+        let is_wanted =
+            grammar.rules().iter().any(|rule| rule.notes().is_some_and(|notes| notes.temperature.is_some()));
+        let (library, tables) = (library.clone(), tables.clone());
+        is_wanted.then(|| Self { grammar: Arc::new(grammar.clone()), library, tables, limits })
+    }
+
+    /// About how many bytes it holds.
+    fn heap_bytes(&self) -> usize {
+        self.grammar.exprs().len() * 64
     }
 }

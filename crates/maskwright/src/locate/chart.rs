@@ -10,7 +10,9 @@
 //! Terminals that are no literals are matched by matchers of the engine, one grammar each, so that what a character class or a JSON string is stands in one place.
 
 use maskwright_automata::{ByteSet, must_stop};
-use maskwright_engine::{BoundProgram, CompileError, Limits, MatchError, Matcher, compile, resolve};
+use maskwright_engine::{
+    AutomatonCache, BoundProgram, CompileError, Library, Limits, MatchError, Matcher, compile, resolve,
+};
 use maskwright_grammar::{Capture, Expr, ExprId, Grammar, Rule, Temperature};
 use maskwright_vocab::{TokenId, Vocabulary};
 use std::collections::hash_map::Entry;
@@ -19,7 +21,6 @@ use std::sync::Arc;
 
 use super::{LocateError, Next};
 use crate::Error;
-use crate::compiler::Shared;
 
 /// What a text consists of.
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +84,8 @@ enum Work {
 
 #[derive(Clone)]
 pub(super) struct Chart {
-    vocabulary: Arc<Vocabulary>,
-    shared: Arc<Shared>,
+    library: Arc<Library>,
+    tables: Arc<AutomatonCache>,
     grammar: Arc<Grammar>,
     limits: Limits,
     nullable: Vec<bool>,
@@ -136,7 +137,7 @@ pub(super) struct FoundTerminal {
 
 impl Chart {
     pub(super) fn new(
-        (vocabulary, shared): (Arc<Vocabulary>, Arc<Shared>),
+        (library, tables): (Arc<Library>, Arc<AutomatonCache>),
         grammar: Arc<Grammar>,
         limits: Limits,
         memory: Memory,
@@ -144,8 +145,8 @@ impl Chart {
         let has_captures = memory == Memory::Whole && captures_something(&grammar);
         let root = grammar.rule(grammar.root()).expr();
         let mut chart = Self {
-            vocabulary,
-            shared,
+            library,
+            tables,
             grammar,
             limits,
             nullable: Vec::new(),
@@ -292,9 +293,9 @@ impl Chart {
         }
         let part = self.grammar.part(expr).map_err(LocateError::Part)?;
         let failed = |error| LocateError::Constraint(Error::Compile(error));
-        let resolved = resolve(&part, &self.vocabulary).map_err(failed)?;
-        let program = match compile(&resolved.grammar, &self.shared.tables, &self.limits) {
-            Ok(program) => Some(BoundProgram::new(Arc::new(program), self.shared.library.clone())),
+        let resolved = resolve(&part, self.library.vocabulary()).map_err(failed)?;
+        let program = match compile(&resolved.grammar, &self.tables, &self.limits) {
+            Ok(program) => Some(BoundProgram::new(Arc::new(program), self.library.clone())),
             Err(CompileError::Empty { .. }) => None,
             Err(error) => return Err(failed(error)),
         };

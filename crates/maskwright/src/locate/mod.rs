@@ -44,7 +44,8 @@ use maskwright_vocab::TokenId;
 use serde_json::{Value, json};
 
 use self::chart::{Chart, Memory, Unit};
-pub use self::temperatures::{Follower, Temperatures};
+pub use self::temperatures::Follower;
+pub use crate::compiled::Temperatures;
 use crate::{Category, Compiler, Constraint, Error, Options};
 
 /// What was written so far.
@@ -228,7 +229,8 @@ impl Compiler {
                 }
             }
         }
-        let parts = (self.vocabulary().clone(), self.shared());
+        let shared = self.shared();
+        let parts = (shared.library.clone(), shared.tables.clone());
         let mut chart = Chart::new(parts, Arc::new(grammar), options.limits, Memory::Whole)?;
         chart.read(&units)?;
         let next_bytes = matcher.next_bytes();

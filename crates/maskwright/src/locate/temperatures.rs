@@ -2,7 +2,7 @@
 //!
 //! ```
 //! # use std::sync::Arc;
-//! # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder};
+//! # use maskwright::{Compiler, Constraint, TokenId, VocabularyBuilder, locate::Follower};
 //! # let mut builder = VocabularyBuilder::new();
 //! # for byte in 0..=u8::MAX {
 //! #     builder.token(TokenId(byte.into()), &[byte])?;
@@ -10,7 +10,7 @@
 //! # let compiler = Compiler::new(Arc::new(builder.finish()?));
 //! let compiled = compiler.compile(&Constraint::lark("start: name \":\" story\nname: /[a-z]+/\nstory[temperature=1.2]: /[a-z ]+/\n"))?;
 //! let (mut matcher, temperatures) = (compiled.matcher(), compiled.remarks().temperatures.as_ref().expect("a rule wants one"));
-//! let mut follower = temperatures.follow()?;
+//! let mut follower = Follower::new(temperatures)?;
 //! assert_eq!(follower.temperature(&matcher), None);
 //! for byte in *b"ada:" {
 //!     matcher.accept(TokenId(byte.into()))?;
@@ -25,62 +25,19 @@
 use core::fmt;
 use std::sync::Arc;
 
-use maskwright_engine::{Limits, Matcher, resolve};
-use maskwright_grammar::{Grammar, Temperature};
+use maskwright_engine::{Matcher, resolve};
+use maskwright_grammar::Temperature;
 use maskwright_vocab::{TokenId, Vocabulary};
 
 use super::LocateError;
 use super::chart::{Chart, Memory, Unit};
 use crate::Error;
-use crate::compiler::Shared;
+use crate::compiled::Temperatures;
 
 /// How much is remembered before it is looked for what can be forgotten.
 const TIDY: usize = 4_096;
 /// How much may be left then.
 const MOST: usize = 100_000;
-
-/// A grammar of which some rules want a temperature.
-#[derive(Clone, Debug)]
-pub struct Temperatures {
-    grammar: Arc<Grammar>,
-    vocabulary: Arc<Vocabulary>,
-    shared: Arc<Shared>,
-    limits: Limits,
-}
-
-impl Temperatures {
-    /// Those of a grammar; `None` if no rule wants one.
-    pub(crate) fn of(
-        grammar: &Grammar,
-        vocabulary: &Arc<Vocabulary>,
-        shared: &Arc<Shared>,
-        limits: Limits,
-    ) -> Option<Self> {
-        let wants =
-            grammar.rules().iter().any(|rule| rule.notes().is_some_and(|notes| notes.temperature.is_some()));
-        let (vocabulary, shared) = (vocabulary.clone(), shared.clone());
-        wants.then(|| Self { grammar: Arc::new(grammar.clone()), vocabulary, shared, limits })
-    }
-
-    /// Follows a text from its beginning.
-    ///
-    /// # Errors
-    ///
-    /// If the grammar asks for ordinary tokens by number ([`LocateError::Numbered`]).
-    pub fn follow(&self) -> Result<Follower, LocateError> {
-        if resolve(&self.grammar, &self.vocabulary).map_err(Error::Compile)?.needs_numbers {
-            return Err(LocateError::Numbered);
-        }
-        let parts = (self.vocabulary.clone(), self.shared.clone());
-        let chart = Chart::new(parts, self.grammar.clone(), self.limits, Memory::Open)?;
-        Ok(Follower { chart, vocabulary: self.vocabulary.clone(), tidy: TIDY })
-    }
-
-    /// About how many bytes it holds.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        self.grammar.exprs().len() * 64
-    }
-}
 
 /// Follows one text beside its matcher, and tells the temperature of the next token. A clone is independent.
 #[derive(Clone)]
@@ -92,6 +49,21 @@ pub struct Follower {
 }
 
 impl Follower {
+    /// Follows a text from its beginning.
+    ///
+    /// # Errors
+    ///
+    /// If the grammar asks for ordinary tokens by number ([`LocateError::Numbered`]).
+    pub fn new(of: &Temperatures) -> Result<Self, LocateError> {
+        let vocabulary = of.library.vocabulary();
+        if resolve(&of.grammar, vocabulary).map_err(Error::Compile)?.needs_numbers {
+            return Err(LocateError::Numbered);
+        }
+        let parts = (of.library.clone(), of.tables.clone());
+        let chart = Chart::new(parts, of.grammar.clone(), of.limits, Memory::Open)?;
+        Ok(Self { chart, vocabulary: vocabulary.clone(), tidy: TIDY })
+    }
+
     /// Takes a token that the matcher has taken, too.
     ///
     /// # Errors

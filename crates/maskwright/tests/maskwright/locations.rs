@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maskwright::locate::{LocateError, Location, Written};
+use maskwright::locate::{Follower, LocateError, Location, Written};
 use maskwright::{Category, Compiler, Constraint, Options, TokenId, VocabularyBuilder};
 
 /// Every byte, and two special tokens.
@@ -262,7 +262,7 @@ fn a_follower_tells_the_temperatures_of_locate() {
     ] {
         let compiled = compiler.compile(&constraint).unwrap();
         let mut matcher = compiled.matcher();
-        let mut follower = compiled.remarks().temperatures.as_ref().unwrap().follow().unwrap();
+        let mut follower = Follower::new(compiled.remarks().temperatures.as_ref().unwrap()).unwrap();
         let tokens: Vec<TokenId> =
             text.bytes().map(|byte| if byte == 1 { TokenId(257) } else { TokenId(byte.into()) }).collect();
         for end in 0..=tokens.len() {
@@ -288,7 +288,7 @@ fn a_follower_forgets_what_no_open_rule_needs() {
     let compiler = compiler();
     let constraint = Constraint::ebnf("root ::= item*\nitem[temperature=0.5] ::= [a-z]+ \";\"");
     let compiled = compiler.compile(&constraint).unwrap();
-    let mut follower = compiled.remarks().temperatures.as_ref().unwrap().follow().unwrap();
+    let mut follower = Follower::new(compiled.remarks().temperatures.as_ref().unwrap()).unwrap();
     let (mut matcher, entries) = (compiled.matcher(), |follower: &_| format!("{follower:?}"));
     let mut most = 0;
     for byte in b"abc;".iter().copied().cycle().take(8_000) {
@@ -303,7 +303,7 @@ fn a_follower_forgets_what_no_open_rule_needs() {
     // What is never over is never forgotten: the number of readings has a limit.
     let constraint = Constraint::ebnf("root[temperature=1] ::= root root root | root root | \"a\"");
     let compiled = compiler.compile(&constraint).unwrap();
-    let mut follower = compiled.remarks().temperatures.as_ref().unwrap().follow().unwrap();
+    let mut follower = Follower::new(compiled.remarks().temperatures.as_ref().unwrap()).unwrap();
     let error = (0..10_000).find_map(|_| follower.accept(TokenId(b'a'.into())).err()).unwrap();
     assert!(matches!(error, LocateError::TooLong { .. }), "{error}");
     assert_eq!(error.category(), Category::Limit);
@@ -320,7 +320,7 @@ fn temperatures_behind_a_prefix() {
     let options = Options { prefix: "say: ".into(), ..Options::default() };
     let compiled = compiler.compile_with(&constraint, &options).unwrap();
     let mut matcher = compiled.matcher();
-    let mut follower = compiled.remarks().temperatures.as_ref().unwrap().follow().unwrap();
+    let mut follower = Follower::new(compiled.remarks().temperatures.as_ref().unwrap()).unwrap();
     let mut told = Vec::new();
     for byte in *b"say: abc" {
         told.push(follower.temperature(&matcher));

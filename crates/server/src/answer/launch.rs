@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use maskwright::{heal, json_schema::Report, service::CompiledConstraint, weighted::Weights};
+use maskwright::{
+    heal, json_schema::Report, locate::Follower, service::CompiledConstraint, weighted::Weights,
+};
 use maskwright_runtime::{Guide, MatcherGuide, Request, Unkept, WeightedGuide};
 use maskwright_vocab::TokenId;
 
@@ -186,7 +188,7 @@ impl Plan {
         let guide = move |compiled: &Arc<CompiledConstraint>| {
             let guide = MatcherGuide::new(compiled.matcher()).with_jumps(tokenizer.clone());
             let Some(temperatures) = &compiled.remarks().temperatures else { return Ok(guide) };
-            let follower = temperatures.follow().map_err(|error| {
+            let follower = Follower::new(temperatures).map_err(|error| {
                 let reason = format!("its rules have temperatures, and {error}");
                 ApiError::constraint(&field, "invalid_grammar", error.category(), reason)
             })?;
