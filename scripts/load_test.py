@@ -10,6 +10,7 @@ schemas are checked by it, without it by their keys.
     python scripts/load_test.py gaps                        a stream beside a hostile constraint: how long does it stand still?
     python scripts/load_test.py masks                       what single constraints cost: masks in microseconds, tokens a second against free
     python scripts/load_test.py prompts                     a prompt of 1,500 tokens beside a stream: how long do both wait?
+    python scripts/load_test.py peer --peer LLAMA_SERVER    tokens a second beside llama.cpp's server with the same file, free and with a schema
 
 The server is at --url (http://127.0.0.1:8000), or `--start PROGRAM` starts one for the time of the test; `--pid` names its process, whose memory is then watched. Exit code 1
 says that something was lost, wrong or stuck; speed never does.
@@ -17,10 +18,12 @@ says that something was lost, wrong or stuck; speed never does.
 
 import argparse
 import asyncio
+import glob
 import json
 import os
 import random
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -317,7 +320,7 @@ async def first(server, args):
 
 async def opened(server, args):
     """Many connections: some read slowly, some go away in the middle. Nobody else may notice."""
-    failures = []
+    failures, memory = [], []
     for round_number in range(3):
         ended, dropped, deadline = 0, 0, time.monotonic() + args.seconds
 
@@ -358,9 +361,13 @@ async def opened(server, args):
         writer.close()
         # What was freed goes back to the system after a while.
         await asyncio.sleep(5)
-        print(f"round {round_number + 1}: {ended} streams were read to the end, {dropped} dropped, {len(failures)} lost; memory {server.memory():.1f} MB", flush=True)
+        memory.append(server.memory())
+        print(f"round {round_number + 1}: {ended} streams were read to the end, {dropped} dropped, {len(failures)} lost; memory {memory[-1]:.1f} MB", flush=True)
     if failures:
         raise Failed(f"{len(failures)} requests were lost, such as {failures[0]!r}")
+    # The first round warms up. Without a process to look at, nothing is known.
+    if any(abs(later / memory[0] - 1) > 0.05 for later in memory[1:]):
+        raise Failed(f"memory is not within 5 % of {memory[0]:.1f} MB: {', '.join(f'{one:.1f}' for one in memory[1:])} MB")
 
 
 # Constraints with many readings: nested counts, ambiguous grammars.
@@ -586,6 +593,45 @@ async def masks(server, args):
                   f"mean {sum(each) / max(len(each), 1):.1f}, p50 {percentile(each, 0.5):.1f}, p99 {percentile(each, 0.99):.1f}, max {max(each, default=0):.0f}, the coldest {cold:.0f}", flush=True)
 
 
+async def peer(server, args):
+    """Tokens a second as a client sees them, free and with a schema, of this server and of llama.cpp's, in turn. Of each round the quotients count, as in `speed`."""
+    people = {"type": "array", "items": PERSON, "minItems": 1000}
+    common = {"max_tokens": args.tokens, "temperature": 1, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
+    schema = {"response_format": {"type": "json_schema", "json_schema": {"name": "people", "schema": people}}}
+    ours = {"free": {"logit_bias": {str(token): -100 for token in args.end}}, "schema": {**schema, "maskwright": {"finish": False}}}
+    theirs = {"free": {"ignore_eos": True}, "schema": schema}
+    servers = {"maskwright": (server, ours), "llama.cpp": (args.other, theirs)}
+    ways = [(name, what) for what in ("free", "schema") for name in servers]
+
+    async def batch(size, name, what, seed):
+        where, fields = servers[name]
+        bodies = [chat("Describe some people.", seed=seed * 100 + number, **common, **fields[what]) for number in range(size)]
+        begin = time.monotonic()
+        found = await asyncio.gather(*(where.ask("/v1/chat/completions", body) for body in bodies))
+        seconds = time.monotonic() - begin
+        tokens = [one["usage"]["completion_tokens"] for one in found]
+        if min(tokens) < args.tokens:
+            raise Failed(f"{name}, {what}: an answer has {min(tokens)} of {args.tokens} tokens, so that the rates cannot be compared")
+        return sum(tokens) / seconds
+
+    for name, what in ways:
+        await batch(1, name, what, 0)
+    print(f"{'':30} {'tokens/s':>8}   {'maskwright : llama.cpp':>26}   {'schema : free':>26}")
+    print(f"{'':30} {'p50':>8}   {'p10':>8} {'p50':>8} {'p90':>8}   {'p10':>8} {'p50':>8} {'p90':>8}")
+    for size in args.sizes:
+        seen = {way: [] for way in ways}
+        for number in range(1, args.rounds + 1):
+            # Nobody is always the first.
+            for at in range(len(ways)):
+                way = ways[(number + at) % len(ways)]
+                seen[way].append(await batch(size, *way, number))
+        show = lambda over, under: " ".join(f"{percentile([one / other for one, other in zip(seen[over], seen[under])], share):8.2f}" for share in (0.1, 0.5, 0.9))
+        for name, what in ways:
+            beside = show((name, what), ("llama.cpp", what)) if name == "maskwright" else f"{'':26}"
+            free = show((name, what), (name, "free")) if what == "schema" else ""
+            print(f"{size:2} × {name:12} {what:12} {percentile(seen[name, what], 0.5):8.1f}   {beside}   {free}", flush=True)
+
+
 async def prompts(server, args):
     """A long prompt, alone and beside a stream: how long it is read, and the longest wait between two tokens of the stream."""
     going = {"logit_bias": {str(token): -100 for token in args.end}}
@@ -632,6 +678,27 @@ def start(program, *flags):
     return process, Server(found[0], process.pid)
 
 
+def start_peer(program, model, parallel, threads):
+    """llama.cpp's server on a free port, as a process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    flags = ["--model", model, "--port", str(port), "--threads", str(threads), "--parallel", str(parallel), "--ctx-size", str(2048 * parallel)]
+    process = subprocess.Popen([program, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = Server(f"http://127.0.0.1:{port}", process.pid)
+    for _ in range(600):
+        try:
+            if '"ok"' in asyncio.run(server.get("/health")):
+                return process, server
+        except OSError:
+            pass
+        if process.poll() is not None:
+            break
+        time.sleep(0.1)
+    process.kill()
+    sys.exit(f"{program} did not start")
+
+
 LOADS = {
     "answers": answers,
     "speed": speed,
@@ -642,6 +709,7 @@ LOADS = {
     "compiles": compiles,
     "masks": masks,
     "prompts": prompts,
+    "peer": peer,
 }
 
 
@@ -660,11 +728,23 @@ def main():
     parser.add_argument("--words", type=int, default=400, help="of a prompt of `prompts`, about four tokens each")
     parser.add_argument("--tokens", type=int, default=48, help="of an answer of `speed`, of a stream of `gaps` and `compiles`")
     parser.add_argument("--end", type=int, nargs="*", default=[0, 2], help="end tokens of the model, for `speed`, `gaps` and `compiles`")
+    parser.add_argument("--peer", metavar="PROGRAM", help="llama.cpp's server, for `peer`")
+    parser.add_argument("--model", help="the GGUF file for both, for `peer`; target/assets/smollm2 has one")
+    parser.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 1) - 1), help="of each server of `peer`")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[1, 4], help="how many clients of `peer` ask at the same time")
     args = parser.parse_args()
     server, processes, args.masks_alone = Server(args.url, args.pid), [], None
+    if args.load == "peer":
+        models = [args.model] if args.model else glob.glob("target/assets/smollm2/*.gguf")
+        if not args.peer or not args.start or not models:
+            parser.error("`peer` needs --start, --peer and a model")
+        args.flag += ["--model", models[0], "--threads", str(args.threads)]
     try:
         if args.start:
             process, server = start(args.start, *args.flag)
+            processes.append(process)
+        if args.load == "peer":
+            process, args.other = start_peer(args.peer, os.path.abspath(models[0]), max(args.sizes), args.threads)
             processes.append(process)
         if args.start and args.load == "speed":
             process, args.masks_alone = start(args.start, "--no-jump-forward", *args.flag)

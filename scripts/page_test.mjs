@@ -303,6 +303,12 @@ const checks = {
     await page.click("#tab-network");
     if ((await page.locator("#network svg .node").count()) < 2) throw new Error("The network has no nodes.");
     await shot(page, "network");
+    const fits = await page.evaluate(() => {
+      const svg = document.querySelector("#network svg");
+      const [box, view] = [svg.getBBox(), svg.viewBox.baseVal];
+      return box.x >= view.x && box.y >= view.y && box.x + box.width <= view.x + view.width && box.y + box.height <= view.y + view.height;
+    });
+    if (!fits) throw new Error("Something of the network is cut off.");
     await page.click("#tab-coverage");
   },
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use maskwright_engine::{BoundProgram, Matcher};
+use maskwright_engine::{AutomatonCache, BoundProgram, Library, Limits, Matcher};
 use maskwright_frontend::json_schema::Report;
-use maskwright_grammar::Diagnostic;
+use maskwright_grammar::{Diagnostic, Grammar};
 use maskwright_vocab::Vocabulary;
 use maskwright_weighted::Weights;
 
@@ -57,6 +57,8 @@ pub struct Remarks {
     pub report: Option<Report>,
     /// What a grammar with probabilities says about texts. `None` for other constraints.
     pub weights: Option<Arc<Weights>>,
+    /// The temperatures that rules of a grammar want. `None` if none does.
+    pub temperatures: Option<Temperatures>,
     /// Bytes of the schema that the report is about.
     schema_bytes: usize,
 }
@@ -93,7 +95,8 @@ impl CompiledConstraint {
 }
 
 impl Remarks {
-    pub(crate) const NONE: Self = Self { warnings: Vec::new(), report: None, weights: None, schema_bytes: 0 };
+    pub(crate) const NONE: Self =
+        Self { warnings: Vec::new(), report: None, weights: None, temperatures: None, schema_bytes: 0 };
 
     /// Warnings about a grammar.
     pub(crate) fn warnings(warnings: Vec<Diagnostic>) -> Self {
@@ -118,6 +121,36 @@ impl Remarks {
             |warning: &Diagnostic| warning.message.len() + warning.help.as_ref().map_or(0, String::len);
         let warnings = self.warnings.iter().map(|warning| size_of::<Diagnostic>() + text(warning));
         let weights = self.weights.as_ref().map_or(0, |weights| weights.heap_bytes());
-        report + weights + warnings.sum::<usize>()
+        let temperatures = self.temperatures.as_ref().map_or(0, Temperatures::heap_bytes);
+        report + weights + temperatures + warnings.sum::<usize>()
+    }
+}
+
+/// A grammar of which some rules want a temperature; a [`Follower`](crate::locate::Follower) tells which holds where.
+#[derive(Clone, Debug)]
+pub struct Temperatures {
+    pub(crate) grammar: Arc<Grammar>,
+    pub(crate) library: Arc<Library>,
+    pub(crate) tables: Arc<AutomatonCache>,
+    pub(crate) limits: Limits,
+}
+
+impl Temperatures {
+    /// Those of a grammar; `None` if no rule wants one.
+    pub(crate) fn of(
+        grammar: &Grammar,
+        library: &Arc<Library>,
+        tables: &Arc<AutomatonCache>,
+        limits: Limits,
+    ) -> Option<Self> {
+        let is_wanted =
+            grammar.rules().iter().any(|rule| rule.notes().is_some_and(|notes| notes.temperature.is_some()));
+        let (library, tables) = (library.clone(), tables.clone());
+        is_wanted.then(|| Self { grammar: Arc::new(grammar.clone()), library, tables, limits })
+    }
+
+    /// About how many bytes it holds.
+    fn heap_bytes(&self) -> usize {
+        self.grammar.exprs().len() * 64
     }
 }

@@ -13,6 +13,7 @@ use maskwright_grammar::{Diagnostic, Grammar, GrammarBuilder, Span};
 use maskwright_vocab::Vocabulary;
 use maskwright_weighted::{Options as PcfgOptions, Pcfg, Weights};
 
+use crate::compiled::Temperatures;
 use crate::{CompiledConstraint, Constraint, Remarks};
 
 /// How each language is read, and how much a constraint may cost.
@@ -184,7 +185,7 @@ pub struct Compiler {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) library: Arc<Library>,
-    pub(crate) tables: AutomatonCache,
+    pub(crate) tables: Arc<AutomatonCache>,
     /// The same for grammars that ask for ordinary tokens by number.
     numbered: OnceLock<Arc<Library>>,
     /// Bytes of a library that has learnt nothing yet.
@@ -193,7 +194,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn new(library: Arc<Library>, tables: AutomatonCache) -> Arc<Self> {
-        Arc::new(Self { empty: library.heap_bytes(), library, tables, numbered: OnceLock::new() })
+        let (empty, tables) = (library.heap_bytes(), Arc::new(tables));
+        Arc::new(Self { empty, library, tables, numbered: OnceLock::new() })
     }
 
     fn bytes(&self) -> usize {
@@ -246,12 +248,17 @@ impl Compiler {
         constraint: &Constraint,
         options: &Options,
     ) -> Result<CompiledConstraint, Error> {
-        let (grammar, remarks) = constraint.grammar(options, Some(&self.vocabulary))?;
+        let (grammar, mut remarks) = constraint.grammar(options, Some(&self.vocabulary))?;
         let placed = |error| self.placed(error, constraint, options);
+        let shared = self.shared();
+        let temperatures =
+            |grammar: &Grammar| Temperatures::of(grammar, &shared.library, &shared.tables, options.limits);
         if options.prefix.is_empty() {
+            remarks.temperatures = temperatures(&grammar);
             return self.bind(&grammar, remarks, &options.limits).map_err(placed);
         }
         let longer = behind(&options.prefix, &grammar)?;
+        remarks.temperatures = temperatures(&longer);
         match self.bind(&longer, Remarks::default(), &options.limits) {
             Ok(compiled) => Ok(CompiledConstraint::new(compiled.bound().clone(), remarks)),
             // The places of a report are those of the grammar alone.

@@ -7,8 +7,9 @@
 use std::{fmt, sync::Arc};
 
 use maskwright::{
-    Budget, BudgetError, MatchError, TokenHealing,
+    Budget, BudgetError, Category, MatchError, TokenHealing,
     backend::{Matching, Status},
+    locate::{Follower, LocateError},
 };
 use maskwright_tokenizers::Tokenizer;
 use maskwright_vocab::TokenId;
@@ -36,6 +37,11 @@ pub trait Guide: Send {
     /// Whether a mask has lost tokens because there would not have been enough of them left to complete the text.
     fn is_squeezed(&mut self) -> bool {
         false
+    }
+
+    /// The temperature at which the next token is to be drawn, if the constraint wants one. It is asked for behind the mask.
+    fn temperature(&mut self) -> Option<f32> {
+        None
     }
 
     /// Changes the logits of what may come next, to which the mask has been applied. All answers wait for it. A guide without an opinion leaves them.
@@ -113,11 +119,23 @@ impl From<MatchError> for GuideError {
     }
 }
 
+impl From<LocateError> for GuideError {
+    fn from(error: LocateError) -> Self {
+        match error.category() {
+            Category::Cancelled => Self::Cancelled,
+            Category::Limit => Self::Limit(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
 /// A matcher as a guide: one of the engine, one of a [service](maskwright::service), or one of another backend.
 pub struct MatcherGuide {
     matcher: Box<dyn Matching>,
     /// Cuts forced text into tokens. `None`: the model is asked for every token.
     tokenizer: Option<Arc<Tokenizer>>,
+    /// Tells the temperatures that rules want, if some do.
+    follower: Option<Box<Follower>>,
 }
 
 /// So many forced bytes are looked at in one go. What is forced behind them is found the next time.
@@ -126,7 +144,7 @@ const MAX_FORCED: usize = 512;
 impl MatcherGuide {
     /// A guide that asks the model for every token.
     pub fn new(matcher: impl Matching + 'static) -> Self {
-        Self { matcher: Box::new(matcher), tokenizer: None }
+        Self { matcher: Box::new(matcher), tokenizer: None, follower: None }
     }
 
     /// Text that must come is written as the tokenizer cuts it, without asking the model. Backends other than ours are asked as before.
@@ -136,9 +154,17 @@ impl MatcherGuide {
         self
     }
 
+    /// Tokens are drawn at the temperatures that the rules of the constraint want. The follower must be of the same constraint, and at the same place.
+    #[must_use]
+    pub fn with_temperatures(mut self, follower: Follower) -> Self {
+        self.follower = Some(Box::new(follower));
+        self
+    }
+
     /// An independent guide at the same place.
     pub(crate) fn copy(&self) -> Self {
-        Self { matcher: self.matcher.fork(), tokenizer: self.tokenizer.clone() }
+        let Self { matcher, tokenizer, follower } = self;
+        Self { matcher: matcher.fork(), tokenizer: tokenizer.clone(), follower: follower.clone() }
     }
 
     /// From now on the answer is complete after so many tokens, the end-of-text token included. If that cannot be, nothing changes.
@@ -171,7 +197,11 @@ impl Guide for MatcherGuide {
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), GuideError> {
-        Ok(self.matcher.accept(token)?)
+        self.matcher.accept(token)?;
+        match &mut self.follower {
+            Some(follower) if self.matcher.status() != Status::Terminated => Ok(follower.accept(token)?),
+            _ => Ok(()),
+        }
     }
 
     fn is_finished(&mut self) -> Result<bool, GuideError> {
@@ -204,6 +234,10 @@ impl Guide for MatcherGuide {
 
     fn is_squeezed(&mut self) -> bool {
         self.matcher.as_engine().is_some_and(|matcher| matcher.is_squeezed())
+    }
+
+    fn temperature(&mut self) -> Option<f32> {
+        self.follower.as_ref()?.temperature(self.matcher.as_engine()?)
     }
 
     fn fork(&self) -> Box<dyn Guide> {

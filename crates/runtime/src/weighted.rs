@@ -61,6 +61,10 @@ impl Guide for WeightedGuide {
         self.matcher.is_squeezed()
     }
 
+    fn temperature(&mut self) -> Option<f32> {
+        self.matcher.temperature()
+    }
+
     fn weigh(&mut self, logits: &mut [f32]) -> Result<(), GuideError> {
         self.scorer.weigh(logits, &self.guidance)?;
         Ok(())

@@ -23,8 +23,11 @@ export function draw(root, graph, { round, describe, chosen }) {
   const height = Math.max(...[...places.values()].map(({ y }) => y)) + ROW;
   const width = Math.max(...[...places.values()].map(({ x, width: half }) => x + half / 2)) + 14;
   const backs = edges.filter((edge) => isBack(edge, places));
+  // Loops stand above their nodes, with their labels; arcs that go back, below.
+  const above = edges.some(({ from, to }) => from === to) ? 20 : 0;
+  const below = backs.length > 0 ? 26 : 0;
   const picture = drawn("svg", {
-    viewBox: `0 0 ${width} ${height + (backs.length > 0 ? 26 : 0)}`, role: "img", "aria-label": describe, class: "network",
+    viewBox: `0 ${-above} ${width} ${above + height + below}`, role: "img", "aria-label": describe, class: "network",
   },
   drawn("defs", {}, drawn("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" },
     drawn("path", { d: "M0 0L8 4L0 8z" }))),

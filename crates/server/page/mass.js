@@ -31,9 +31,10 @@ export function massLine(root, tokens) {
   );
 }
 
-/** A logarithm as a share: "12 %", "0.0034 %", "10^-9". */
+/** A logarithm as a share: "12 %", "0.0034 %", "10⁻⁹". */
 export function share(log) {
   const percent = 100 * Math.exp(log);
   if (percent >= 0.001) return `${Number(percent.toPrecision(2))}\u00a0%`;
-  return `10^${Math.round(log / Math.LN10)}`;
+  const raised = (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit] ?? "⁻";
+  return `10${[...String(Math.round(log / Math.LN10))].map(raised).join("")}`;
 }

@@ -1,8 +1,9 @@
 //! A model that is ready for requests: its tokenizer and template, its scheduler, and a service for its constraints.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use maskwright::{
+    Category,
     backend::Backend,
     formats::{FormatError, ModelFormat},
     service::{Client, CompiledConstraint, Service},
@@ -270,7 +271,7 @@ impl Engine {
         let client = self.grammars.with_options(requested.options.clone());
         let ticket = client.request(&requested.constraint);
         let is_new = ticket.lookup() == Lookup::Miss;
-        let compiled = ticket.await.map_err(|error| refused(&error, requested))?;
+        let compiled = ticket.await.map_err(|error| refused(&error, error.category(), requested))?;
         let waited = if is_new { compiled.report().waited } else { Duration::ZERO };
         Ok(Found { compiled, waited, is_new })
     }
@@ -332,7 +333,7 @@ fn guess_format(template: &str) -> &'static str {
 }
 
 /// Why a constraint was refused, with its place.
-fn refused(error: &maskwright::service::Error, requested: &Requested) -> ApiError {
+pub(crate) fn refused(error: &dyn Display, category: Category, requested: &Requested) -> ApiError {
     let code = match requested.constraint {
         maskwright::Constraint::JsonSchema(_) => "invalid_json_schema",
         maskwright::Constraint::Regex(_) => "invalid_regex",
@@ -340,5 +341,5 @@ fn refused(error: &maskwright::service::Error, requested: &Requested) -> ApiErro
         maskwright::Constraint::StructuralTag(_) => "invalid_structural_tag",
         _ => "invalid_grammar",
     };
-    ApiError::constraint(&requested.param, code, error.category(), error)
+    ApiError::constraint(&requested.param, code, category, error)
 }

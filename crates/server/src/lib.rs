@@ -34,7 +34,7 @@
 //! | [`access`] | keys, names and log lines |
 //! | [`stored`] | responses that a later one can go on from |
 //! | [`turns`] | what takes a while is done on few threads |
-//! | [`serve`] | connections, and how they end |
+//! | [`serve`], [`patient`] | connections, and how they end |
 //!
 //! No step of the model and no compilation runs on a thread that serves connections. An answer without a constraint has no matcher and no mask.
 
@@ -43,6 +43,7 @@ mod answer;
 mod engine;
 mod error;
 mod metrics;
+mod patient;
 mod request;
 mod routes;
 mod serve;

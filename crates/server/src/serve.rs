@@ -22,7 +22,7 @@ use tokio::{
     time,
 };
 
-use crate::settings::Settings;
+use crate::{patient::Patient, settings::Settings};
 
 /// How long to wait when connections cannot be accepted, for want of file handles for instance.
 const BREATH: Duration = Duration::from_millis(100);
@@ -43,6 +43,7 @@ pub(crate) async fn serve(
             () = &mut stop => break,
         };
         let Some((stream, permit)) = accepted else { continue };
+        let stream = Patient::new(stream, settings.send_timeout);
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(settings.receive_timeout);
         let service = TowerToHyperService::new(router.clone());

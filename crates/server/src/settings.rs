@@ -13,6 +13,8 @@ pub struct Settings {
     pub request_timeout: Duration,
     /// How long the headers of a request may take to arrive, and then its body.
     pub receive_timeout: Duration,
+    /// How long a client may read nothing of what is sent to it before its connection is closed.
+    pub send_timeout: Duration,
     /// How long answers may go on when the server is asked to stop.
     pub stop_timeout: Duration,
     /// The most connections that are open at the same time; more wait.
@@ -47,12 +49,13 @@ pub enum Finish {
 }
 
 impl Default for Settings {
-    /// 16 MiB, ten minutes, 15 seconds, 30 seconds, 4,096 connections, no keys, no other origins, any name; answers are finished, and 64 MiB of responses are kept.
+    /// 16 MiB, ten minutes, 15 seconds, two minutes, 30 seconds, 4,096 connections, no keys, no other origins, any name; answers are finished, and 64 MiB of responses are kept.
     fn default() -> Self {
         Self {
             max_body: 16 << 20,
             request_timeout: Duration::from_secs(600),
             receive_timeout: Duration::from_secs(15),
+            send_timeout: Duration::from_secs(120),
             stop_timeout: Duration::from_secs(30),
             max_connections: 4096,
             api_keys: Vec::new(),

@@ -138,7 +138,7 @@ fn notes(rule: &Rule) -> Notes {
 
 fn warn_temperatures(document: &Document, warnings: &mut Remarks) {
     for (_, place) in document.rules.iter().filter_map(|rule| rule.attributes.temperature) {
-        let message = "a temperature does not change which texts match; it is told with the place of a text, and nothing else is done with it";
+        let message = "a temperature does not change which texts match; `maskwright serve` draws tokens at it, and elsewhere it is told with the place of a text, for whoever draws them";
         warnings.push(
             Diagnostic::warning(place, message)
                 .with_help("leave it out, or ask for it (`locate`) where tokens are drawn"),

@@ -27,7 +27,7 @@ pub(super) fn unused(scope: &Scope<'_>, warnings: &mut Remarks) {
 pub(super) fn annotations(scope: &Scope<'_>, warnings: &mut Remarks) {
     for definition in &scope.document.definitions {
         if let Some((_, place)) = definition.attributes.temperature {
-            let message = "a temperature does not change which texts match; it is told with the place of a text, and nothing else is done with it";
+            let message = "a temperature does not change which texts match; `maskwright serve` draws tokens at it, and elsewhere it is told with the place of a text, for whoever draws them";
             warnings.push(
                 Diagnostic::warning(place, message)
                     .with_help("leave it out, or ask for it (`locate`) where tokens are drawn"),

@@ -9,22 +9,34 @@
 //!
 //! Terminals that are no literals are matched by matchers of the engine, one grammar each, so that what a character class or a JSON string is stands in one place.
 
-use maskwright_automata::ByteSet;
-use maskwright_engine::{BoundProgram, CompileError, Limits, Matcher, compile, resolve};
+use maskwright_automata::{ByteSet, must_stop};
+use maskwright_engine::{
+    AutomatonCache, BoundProgram, CompileError, Library, Limits, MatchError, Matcher, compile, resolve,
+};
 use maskwright_grammar::{Capture, Expr, ExprId, Grammar, Rule, Temperature};
-use maskwright_vocab::TokenId;
+use maskwright_vocab::{TokenId, Vocabulary};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{LocateError, Next};
-use crate::{Compiler, Error, Options};
+use crate::Error;
 
 /// What a text consists of.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Unit {
     Byte(u8),
     Special(TokenId),
+}
+
+impl Unit {
+    /// What a token consists of.
+    pub(super) fn of(token: TokenId, vocabulary: &Vocabulary) -> Vec<Self> {
+        if vocabulary.is_special(token) {
+            return vec![Self::Special(token)];
+        }
+        vocabulary.bytes(token).iter().map(|byte| Self::Byte(*byte)).collect()
+    }
 }
 
 /// How much is remembered about a text: entries of some 100 bytes.
@@ -47,6 +59,7 @@ struct Waiter {
 }
 
 /// A terminal that has begun, or is about to.
+#[derive(Clone)]
 struct Terminal {
     expr: ExprId,
     origin: usize,
@@ -54,12 +67,14 @@ struct Terminal {
     may_end: bool,
 }
 
+#[derive(Clone)]
 enum At {
     /// Bytes of a literal that are over.
     Literal(usize),
     Matcher(Box<Matcher>),
 }
 
+#[derive(Clone)]
 enum Work {
     /// Somebody waits for an expression from here on; nobody does for the root.
     Wait(ExprId, Option<Waiter>),
@@ -67,9 +82,11 @@ enum Work {
     Over(ExprId, usize),
 }
 
-pub(super) struct Chart<'g> {
-    compiler: &'g Compiler,
-    grammar: &'g Grammar,
+#[derive(Clone)]
+pub(super) struct Chart {
+    library: Arc<Library>,
+    tables: Arc<AutomatonCache>,
+    grammar: Arc<Grammar>,
     limits: Limits,
     nullable: Vec<bool>,
     /// The programs of terminals; `None` for one that matches nothing.
@@ -85,12 +102,19 @@ pub(super) struct Chart<'g> {
     ends: Option<HashMap<(ExprId, usize), Vec<usize>>>,
 }
 
+/// What a chart remembers of the text before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// Everything, as captures need it.
+    Whole,
+    /// What open rules need.
+    Open,
+}
+
 /// What was found out.
 pub(super) struct Told<'g> {
     pub(super) readings: Vec<Found<'g>>,
     pub(super) next: Vec<Next>,
-    /// The greatest that one of the rules wants in which the text may go on.
-    pub(super) temperature: Option<Temperature>,
     pub(super) more: bool,
 }
 
@@ -98,8 +122,6 @@ pub(super) struct Told<'g> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found<'g> {
     pub(super) rules: Vec<(&'g str, usize)>,
-    /// What the innermost rule that says so wants.
-    pub(super) temperature: Option<Temperature>,
     pub(super) terminal: Option<FoundTerminal>,
     /// Where the outermost JSON document began.
     pub(super) document: Option<usize>,
@@ -113,16 +135,20 @@ pub(super) struct FoundTerminal {
     pub(super) may_end: bool,
 }
 
-impl<'g> Chart<'g> {
+impl Chart {
     pub(super) fn new(
-        compiler: &'g Compiler,
-        grammar: &'g Grammar,
-        options: &Options,
+        (library, tables): (Arc<Library>, Arc<AutomatonCache>),
+        grammar: Arc<Grammar>,
+        limits: Limits,
+        memory: Memory,
     ) -> Result<Self, LocateError> {
+        let has_captures = memory == Memory::Whole && captures_something(&grammar);
+        let root = grammar.rule(grammar.root()).expr();
         let mut chart = Self {
-            compiler,
+            library,
+            tables,
             grammar,
-            limits: options.limits,
+            limits,
             nullable: Vec::new(),
             programs: HashMap::new(),
             waits: HashMap::new(),
@@ -131,10 +157,10 @@ impl<'g> Chart<'g> {
             position: 0,
             work: Vec::new(),
             over: HashSet::new(),
-            ends: captures_something(grammar).then(HashMap::new),
+            ends: has_captures.then(HashMap::new),
         };
         chart.nullable = chart.find_nullable()?;
-        chart.work.push(Work::Wait(grammar.rule(grammar.root()).expr(), None));
+        chart.work.push(Work::Wait(root, None));
         chart.settle()?;
         Ok(chart)
     }
@@ -144,7 +170,8 @@ impl<'g> Chart<'g> {
         for unit in units {
             self.position += 1;
             self.over.clear();
-            let grammar = self.grammar;
+            let grammar = self.grammar.clone();
+            let grammar = &*grammar;
             self.terminals.retain_mut(|terminal| terminal.step(grammar, *unit));
             let over = self.terminals.iter().filter(|terminal| terminal.may_end);
             self.work.extend(over.map(|terminal| Work::Over(terminal.expr, terminal.origin)));
@@ -159,6 +186,9 @@ impl<'g> Chart<'g> {
         while let Some(work) = self.work.pop() {
             if self.known.len() > WAITS {
                 return Err(LocateError::TooLong { read: self.position });
+            }
+            if must_stop() {
+                return Err(LocateError::Text { index: 0, error: MatchError::Cancelled });
             }
             match work {
                 Work::Wait(expr, waiter) => self.wait(expr, waiter)?,
@@ -207,7 +237,7 @@ impl<'g> Chart<'g> {
 
     /// An expression may begin here.
     fn begin(&mut self, expr: ExprId) -> Result<(), LocateError> {
-        let (here, grammar) = (self.position, self.grammar);
+        let (here, grammar) = (self.position, self.grammar.clone());
         let mut wait = |part: ExprId, done: u32| {
             self.work.push(Work::Wait(part, Some(Waiter { expr, done, origin: here })));
         };
@@ -216,7 +246,7 @@ impl<'g> Chart<'g> {
             Expr::Bytes(_) => {
                 self.terminals.push(Terminal { expr, origin: here, at: At::Literal(0), may_end: false });
             }
-            _ if is_terminal(grammar, expr) => {
+            _ if is_terminal(&grammar, expr) => {
                 if let Some(program) = self.program(expr)? {
                     let matcher = Box::new(program.matcher());
                     let at = At::Matcher(matcher);
@@ -263,10 +293,9 @@ impl<'g> Chart<'g> {
         }
         let part = self.grammar.part(expr).map_err(LocateError::Part)?;
         let failed = |error| LocateError::Constraint(Error::Compile(error));
-        let resolved = resolve(&part, self.compiler.vocabulary()).map_err(failed)?;
-        let shared = self.compiler.shared();
-        let program = match compile(&resolved.grammar, &shared.tables, &self.limits) {
-            Ok(program) => Some(BoundProgram::new(Arc::new(program), shared.library.clone())),
+        let resolved = resolve(&part, self.library.vocabulary()).map_err(failed)?;
+        let program = match compile(&resolved.grammar, &self.tables, &self.limits) {
+            Ok(program) => Some(BoundProgram::new(Arc::new(program), self.library.clone())),
             Err(CompileError::Empty { .. }) => None,
             Err(error) => return Err(failed(error)),
         };
@@ -276,13 +305,13 @@ impl<'g> Chart<'g> {
 
     /// Which expressions match the empty text.
     fn find_nullable(&mut self) -> Result<Vec<bool>, LocateError> {
-        let grammar = self.grammar;
+        let grammar = self.grammar.clone();
         let count = grammar.exprs().len();
         // How many operands must match it for an expression to do so, and who is an operand of whom.
         let mut missing = vec![1usize; count];
         let mut users: Vec<Vec<ExprId>> = vec![Vec::new(); count];
         let mut work = Vec::new();
-        let known = without_rules(grammar);
+        let known = without_rules(&grammar);
         for id in grammar.expr_ids() {
             match grammar.expr(id) {
                 _ if known[id.index()] == Some(true) => work.push(id),
@@ -319,8 +348,8 @@ impl<'g> Chart<'g> {
     }
 
     /// The readings, and which terminals may follow if one of these bytes, or a special token, comes next.
-    pub(super) fn tell(&self, next_bytes: ByteSet) -> Told<'g> {
-        let none = || Told { readings: Vec::new(), next: Vec::new(), temperature: None, more: false };
+    pub(super) fn tell(&self, next_bytes: ByteSet) -> Told<'_> {
+        let none = || Told { readings: Vec::new(), next: Vec::new(), more: false };
         let (mut told, mut steps) = (none(), 0);
         let inside = self.terminals.iter().filter(|terminal| terminal.origin < self.position);
         for terminal in inside {
@@ -335,20 +364,14 @@ impl<'g> Chart<'g> {
             };
             self.follow(terminal, Some(&found), &mut steps, &mut told);
         }
-        let mut temperatures: Vec<Temperature> =
-            told.readings.iter().filter_map(|reading| reading.temperature).collect();
         let is_between = told.readings.is_empty();
-        let comes = |terminal: &&Terminal| {
-            terminal.origin == self.position && terminal.may_begin(self.grammar, next_bytes)
-        };
-        for terminal in self.terminals.iter().filter(comes) {
+        for terminal in self.terminals.iter().filter(|terminal| self.may_begin(terminal, next_bytes)) {
             if is_between {
                 self.follow(terminal, None, &mut steps, &mut told);
             }
             let mut above = none();
             self.follow(terminal, None, &mut steps, &mut above);
             for reading in above.readings {
-                temperatures.extend(reading.temperature);
                 let rule = reading.rules.last().map_or("", |(name, _)| name).to_owned();
                 let next = Next { rule, notation: self.notation(terminal.expr) };
                 if told.next.contains(&next) {
@@ -367,17 +390,72 @@ impl<'g> Chart<'g> {
             let root = self.grammar.rule(self.grammar.root());
             let document = root.is_document().then_some(0);
             let rules = vec![(root.name(), 0)];
-            told.readings.push(Found { rules, temperature: None, terminal: None, document });
+            told.readings.push(Found { rules, terminal: None, document });
         }
         told.next.sort();
-        let hotter = |one: &Temperature, other: &Temperature| one.value().total_cmp(&other.value());
-        told.temperature = temperatures.into_iter().max_by(hotter);
         told
     }
 
+    /// The greatest temperature that one of the rules wants in which the text may go on with one of these bytes, or with a special token. Of the rules around a terminal
+    /// the innermost that wants one counts.
+    pub(super) fn temperature(&self, next_bytes: ByteSet) -> Option<Temperature> {
+        let comes =
+            |terminal: &&Terminal| terminal.origin < self.position || self.may_begin(terminal, next_bytes);
+        let mut ways: Vec<(ExprId, usize)> =
+            self.terminals.iter().filter(comes).map(|terminal| (terminal.expr, terminal.origin)).collect();
+        let mut known: HashSet<(ExprId, usize)> = ways.iter().copied().collect();
+        let wanted = |rule: &Rule| rule.notes().and_then(|notes| notes.temperature);
+        let root = self.grammar.rule(self.grammar.root());
+        let mut found: Vec<Temperature> = Vec::new();
+        while let Some((expr, begin)) = ways.pop() {
+            let inner = match self.grammar.expr(expr) {
+                Expr::Rule(rule) => wanted(self.grammar.rule(*rule)),
+                _ => None,
+            };
+            if let Some(temperature) = inner {
+                found.push(temperature);
+                continue;
+            }
+            if (expr, begin) == (root.expr(), 0) {
+                found.extend(wanted(root));
+            }
+            let above = self.waits.get(&(begin, expr)).into_iter().flatten();
+            ways.extend(above.map(|one| (one.expr, one.origin)).filter(|above| known.insert(*above)));
+        }
+        found.into_iter().max_by(|one, other| one.value().total_cmp(&other.value()))
+    }
+
+    /// Forgets who waits for what no terminal that is open can end.
+    pub(super) fn forget(&mut self) {
+        let mut ways: Vec<(ExprId, usize)> =
+            self.terminals.iter().map(|terminal| (terminal.expr, terminal.origin)).collect();
+        let mut needed: HashSet<(ExprId, usize)> = ways.iter().copied().collect();
+        while let Some((expr, begin)) = ways.pop() {
+            let above = self.waits.get(&(begin, expr)).into_iter().flatten();
+            ways.extend(above.map(|one| (one.expr, one.origin)).filter(|above| needed.insert(*above)));
+        }
+        self.waits.retain(|(begin, expr), _| needed.contains(&(*expr, *begin)));
+        self.known.retain(|(begin, expr, _)| needed.contains(&(*expr, *begin)));
+    }
+
+    /// Units that were read.
+    pub(super) fn position(&self) -> usize {
+        self.position
+    }
+
+    /// How much is remembered: entries of some 100 bytes.
+    pub(super) fn entries(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether a terminal begins here, with one of these bytes or with a special token.
+    fn may_begin(&self, terminal: &Terminal, next_bytes: ByteSet) -> bool {
+        terminal.origin == self.position && terminal.may_begin(&self.grammar, next_bytes)
+    }
+
     /// Adds the readings that a terminal is part of: every way from it to the root.
-    fn follow(
-        &self,
+    fn follow<'g>(
+        &'g self,
         terminal: &Terminal,
         found: Option<&FoundTerminal>,
         steps: &mut usize,
@@ -427,29 +505,26 @@ impl<'g> Chart<'g> {
         &self,
         way: impl Iterator<Item = (ExprId, usize)>,
         terminal: Option<&FoundTerminal>,
-    ) -> Found<'g> {
+    ) -> Found<'_> {
         let root = self.grammar.rule(self.grammar.root());
         let mut rules = vec![(root.name(), 0)];
         let mut document = root.is_document().then_some(0);
-        let wanted = |rule: &Rule| rule.notes().and_then(|notes| notes.temperature);
-        let mut temperature = wanted(root);
         for (expr, begin) in way {
             if let Expr::Rule(rule) = self.grammar.expr(expr) {
                 let rule = self.grammar.rule(*rule);
                 rules.push((rule.name(), begin));
                 document = document.or_else(|| rule.is_document().then_some(begin));
-                temperature = wanted(rule).or(temperature);
             }
         }
-        Found { rules, temperature, terminal: terminal.cloned(), document }
+        Found { rules, terminal: terminal.cloned(), document }
     }
 
     /// What was captured, as positions, in the order in which it ended. If the text is complete, that is by a reading of all of it; otherwise by the first reading, as far as rules are over.
-    pub(super) fn captures(&self) -> Result<Vec<Caught<'g>>, LocateError> {
+    pub(super) fn captures(&self) -> Result<Vec<Caught<'_>>, LocateError> {
         let Some(ends) = &self.ends else { return Ok(Vec::new()) };
         let root = self.grammar.rule(self.grammar.root());
         let mut reader =
-            Captures { grammar: self.grammar, nullable: &self.nullable, ends, found: Vec::new(), steps: 0 };
+            Captures { grammar: &self.grammar, nullable: &self.nullable, ends, found: Vec::new(), steps: 0 };
         let is_whole = if self.position == 0 {
             self.nullable[root.expr().index()]
         } else {

@@ -33,15 +33,19 @@
 
 mod chart;
 mod path;
+mod temperatures;
 
 use core::fmt;
+use std::sync::Arc;
 
 use maskwright_engine::{MatchError, resolve};
 use maskwright_grammar::{GrammarError, Temperature};
 use maskwright_vocab::TokenId;
 use serde_json::{Value, json};
 
-use self::chart::{Chart, Unit};
+use self::chart::{Chart, Memory, Unit};
+pub use self::temperatures::Follower;
+pub use crate::compiled::Temperatures;
 use crate::{Category, Compiler, Constraint, Error, Options};
 
 /// What was written so far.
@@ -353,17 +357,16 @@ impl Compiler {
                     if matcher.is_terminated() {
                         break;
                     }
-                    if self.vocabulary().is_special(token) {
-                        units.push(Unit::Special(token));
-                    } else {
-                        units.extend(self.vocabulary().bytes(token).iter().map(|byte| Unit::Byte(*byte)));
-                    }
+                    units.extend(Unit::of(token, self.vocabulary()));
                 }
             }
         }
-        let mut chart = Chart::new(self, &grammar, options)?;
+        let shared = self.shared();
+        let parts = (shared.library.clone(), shared.tables.clone());
+        let mut chart = Chart::new(parts, Arc::new(grammar), options.limits, Memory::Whole)?;
         chart.read(&units)?;
-        let told = chart.tell(matcher.next_bytes());
+        let next_bytes = matcher.next_bytes();
+        let told = chart.tell(next_bytes);
         let begin = |unit: usize| units[..unit].iter().filter(|unit| matches!(unit, Unit::Byte(_))).count();
         let bytes = begin(units.len());
         let document = told.readings.iter().find_map(|reading| reading.document);
@@ -380,7 +383,7 @@ impl Compiler {
             Match { name: capture.name.to_string(), begin, end, text: written[begin..end].to_vec() }
         });
         let captures = captures.collect();
-        let temperature = told.temperature.map(Temperature::value);
+        let temperature = chart.temperature(next_bytes).map(Temperature::value);
         let readings = told.readings.into_iter().map(|reading| Reading {
             rules: reading
                 .rules

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use maskwright::locate::{LocateError, Location, Written};
-use maskwright::{Compiler, Constraint, Options, TokenId, VocabularyBuilder};
+use maskwright::locate::{Follower, LocateError, Location, Written};
+use maskwright::{Category, Compiler, Constraint, Options, TokenId, VocabularyBuilder};
 
 /// Every byte, and two special tokens.
 fn compiler() -> Compiler {
@@ -227,4 +227,106 @@ fn the_innermost_rule_says_the_temperature() {
     assert_eq!((&told["temperature"], &told["captures"]), (&serde_json::json!(0.5), &serde_json::json!([])));
     let root = Constraint::lark("start[temperature=0]: /[a-z]+/\n");
     assert_eq!(at(&root, "a").temperature, Some(0.0));
+}
+
+/// What is told token by token is what `locate` tells at the same place, also when much was forgotten in between.
+#[test]
+fn a_follower_tells_the_temperatures_of_locate() {
+    let compiler = compiler();
+    let long = format!("({}1:abc,{}2)", "(".repeat(20), "x:y,".repeat(400));
+    for (constraint, text) in [
+        (
+            Constraint::ebnf(
+                "root ::= \"a:\" value \";\" other\nvalue[temperature=0.5] ::= [a-z]+ inner?\ninner[temperature=1.5] ::= [0-9]+\nother ::= \"x\"\n",
+            ),
+            "a:bcd12;x".to_owned(),
+        ),
+        (
+            Constraint::lark(
+                "start[temperature=0.2]: \"(\"* item (\",\" item)* \")\"*\nitem: KEY \":\" value | DIGIT\nvalue[temperature=1.1]: /[a-z]+/\nKEY: /[a-z0-9]/\nDIGIT: /[0-9]/\n",
+            ),
+            long,
+        ),
+        // Both readings are open at once.
+        (
+            Constraint::lark(
+                "start: (cold | hot)+\ncold[temperature=0.1]: /[a-f]/+\nhot[temperature=2]: /[d-z]/+\n",
+            ),
+            "abcdefghijadz".to_owned(),
+        ),
+        // Special tokens are units of their own.
+        (
+            Constraint::lark("start: \"a\" <|call|> name\nname[temperature=0.7]: /[a-z]+/\n"),
+            "a\u{1}bc".to_owned(),
+        ),
+    ] {
+        let compiled = compiler.compile(&constraint).unwrap();
+        let mut matcher = compiled.matcher();
+        let mut follower = Follower::new(compiled.remarks().temperatures.as_ref().unwrap()).unwrap();
+        let tokens: Vec<TokenId> =
+            text.bytes().map(|byte| if byte == 1 { TokenId(257) } else { TokenId(byte.into()) }).collect();
+        for end in 0..=tokens.len() {
+            // All of a short text, and some places of a long one.
+            if end < 40 || end % 97 == 0 {
+                let located =
+                    compiler.locate(&constraint, &Options::default(), Written::Tokens(&tokens[..end]));
+                assert_eq!(follower.temperature(&matcher), located.unwrap().temperature, "{text:?}, {end}");
+            }
+            if let Some(token) = tokens.get(end) {
+                matcher.accept(*token).unwrap();
+                // A clone is independent.
+                let mut clone = follower.clone();
+                clone.accept(*token).unwrap();
+                follower = clone;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_follower_forgets_what_no_open_rule_needs() {
+    let compiler = compiler();
+    let constraint = Constraint::ebnf("root ::= item*\nitem[temperature=0.5] ::= [a-z]+ \";\"");
+    let compiled = compiler.compile(&constraint).unwrap();
+    let mut follower = Follower::new(compiled.remarks().temperatures.as_ref().unwrap()).unwrap();
+    let (mut matcher, entries) = (compiled.matcher(), |follower: &_| format!("{follower:?}"));
+    let mut most = 0;
+    for byte in b"abc;".iter().copied().cycle().take(8_000) {
+        matcher.accept(TokenId(byte.into())).unwrap();
+        follower.accept(TokenId(byte.into())).unwrap();
+        let told = entries(&follower);
+        let number: usize = told.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap();
+        most = most.max(number);
+    }
+    assert!(most <= 10_000, "{most} entries");
+    assert_eq!(follower.temperature(&matcher), Some(0.5));
+    // What is never over is never forgotten: the number of readings has a limit.
+    let constraint = Constraint::ebnf("root[temperature=1] ::= root root root | root root | \"a\"");
+    let compiled = compiler.compile(&constraint).unwrap();
+    let mut follower = Follower::new(compiled.remarks().temperatures.as_ref().unwrap()).unwrap();
+    let error = (0..10_000).find_map(|_| follower.accept(TokenId(b'a'.into())).err()).unwrap();
+    assert!(matches!(error, LocateError::TooLong { .. }), "{error}");
+    assert_eq!(error.category(), Category::Limit);
+    // A grammar without temperatures has none to follow.
+    let plain = compiler.compile(&Constraint::ebnf("root ::= \"a\"")).unwrap();
+    assert!(plain.remarks().temperatures.is_none());
+}
+
+/// The temperatures behind a prefix are those of the grammar that begins with it.
+#[test]
+fn temperatures_behind_a_prefix() {
+    let compiler = compiler();
+    let constraint = Constraint::ebnf("root ::= \"a\" hot\nhot[temperature=2] ::= [b-z]+");
+    let options = Options { prefix: "say: ".into(), ..Options::default() };
+    let compiled = compiler.compile_with(&constraint, &options).unwrap();
+    let mut matcher = compiled.matcher();
+    let mut follower = Follower::new(compiled.remarks().temperatures.as_ref().unwrap()).unwrap();
+    let mut told = Vec::new();
+    for byte in *b"say: abc" {
+        told.push(follower.temperature(&matcher));
+        matcher.accept(TokenId(byte.into())).unwrap();
+        follower.accept(TokenId(byte.into())).unwrap();
+    }
+    assert_eq!(told[..6], [None; 6]);
+    assert_eq!(told[6..], [Some(2.0); 2]);
 }

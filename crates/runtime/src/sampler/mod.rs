@@ -9,7 +9,7 @@
 //! | repetition penalty | tokens of the prompt and of the answer: positive logits are divided, negative ones multiplied |
 //! | frequency and presence penalty | tokens of the answer: minus a number for each time, minus a number once |
 //! | logit bias | plus a number, for tokens by their id |
-//! | temperature | logits are divided; at 0 the best token is taken and the rest is skipped |
+//! | temperature | logits are divided by that of the request, or by the one that a rule of the grammar wants; at 0 the best token is taken and the rest is skipped |
 //! | top-k | the k best tokens are kept |
 //! | top-p | of those, the fewest best that together have the share p |
 //! | min-p | of those, the ones that are at least that share of the best |
@@ -49,6 +49,8 @@ pub struct Sampler {
     seen: BTreeMap<TokenId, u32>,
     /// How many tokens the answer has.
     position: u64,
+    /// The temperature of the next token, if it is not that of all.
+    wanted: Option<f32>,
 }
 
 /// What a draw needs for its time. It is as large as the vocabulary, so there is one for all answers of a thread: one for each would be a
@@ -105,7 +107,27 @@ impl Sampler {
         if params.repeats_matter() {
             seen.extend(prompt.iter().map(|&token| (token, 0)));
         }
-        Ok(Self { rng: Rng::new(params.seed, number), params: params.clone(), seen, position: 0 })
+        Ok(Self {
+            rng: Rng::new(params.seed, number),
+            params: params.clone(),
+            seen,
+            position: 0,
+            wanted: None,
+        })
+    }
+
+    /// From now on tokens are drawn at this temperature, whatever the request says; or at that of the request again.
+    pub fn set_temperature(&mut self, wanted: Option<f32>) {
+        self.wanted = wanted;
+    }
+
+    /// The temperature that was set, if one was.
+    pub(crate) fn wanted(&self) -> Option<f32> {
+        self.wanted
+    }
+
+    fn temperature(&self) -> f32 {
+        self.wanted.unwrap_or(self.params.temperature)
     }
 
     /// Chooses a token from a row of logits, which is changed on the way. The mask has a bit for each token; without one, all are
@@ -128,7 +150,7 @@ impl Sampler {
         let before = self.params.logprobs.map(|top| (Shares::of(logits, top), logits.to_vec()));
         weigh(logits);
         self.penalise(logits);
-        let token = if self.params.temperature == 0.0 { best(logits) } else { self.draw(logits) };
+        let token = if self.temperature() == 0.0 { best(logits) } else { self.draw(logits) };
         let token = token.ok_or(NoToken)?;
         let logprobs = before.map(|(shares, logits)| Logprobs {
             chosen: shares.log(logits[token.index()]),
@@ -152,9 +174,7 @@ impl Sampler {
             allowed
         });
         self.penalise(logits);
-        for logit in &mut *logits {
-            *logit /= self.params.temperature;
-        }
+        heat(logits, self.temperature());
         let row = Row::new(logits, mask);
         let (token, place) = match prefixes.step(at, &row, self.rng.at(self.position), mode) {
             Step::Token(token, place) => (token, place),
@@ -207,15 +227,24 @@ impl Sampler {
 
     /// Temperature, top-k, top-p, min-p, and the draw.
     fn draw(&self, logits: &mut [f32]) -> Option<TokenId> {
-        for logit in &mut *logits {
-            *logit /= self.params.temperature;
-        }
+        heat(logits, self.temperature());
         ROOM.with_borrow_mut(|room| {
             room.candidates.clear();
             room.candidates.extend(candidates_of(logits));
             keep(&mut room.candidates, &self.params);
             pick(room, self.rng.at(self.position))
         })
+    }
+}
+
+/// Divides logits by a temperature that is not 0. The best becomes 0, so that none becomes infinite, however low the temperature is.
+fn heat(logits: &mut [f32], temperature: f32) {
+    let best = logits.iter().copied().filter(|logit| logit.is_finite()).fold(f32::NEG_INFINITY, f32::max);
+    if best == f32::NEG_INFINITY || temperature == 1.0 {
+        return;
+    }
+    for logit in logits {
+        *logit = (*logit - best) / temperature;
     }
 }
 

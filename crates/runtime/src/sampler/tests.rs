@@ -64,9 +64,9 @@ fn slow(
         return Some(pairs[0].0);
     }
     for (_, logit) in &mut pairs {
-        *logit /= params.temperature;
+        *logit = (*logit - best) / params.temperature;
     }
-    let best = best / params.temperature;
+    let best = 0.0;
     if params.top_k > 0 {
         pairs.truncate(params.top_k as usize);
     }
@@ -249,5 +249,46 @@ fn absurd_numbers_are_refused_by_name() {
         let error = Sampler::new(&params, &[], 0).unwrap_err();
         assert_eq!(error.field, field);
         assert!(error.to_string().starts_with(field), "{error}");
+    }
+}
+
+/// However low a temperature is, the best token is drawn, and never none.
+#[test]
+fn a_temperature_that_is_nearly_zero() {
+    for temperature in [f32::from_bits(1), 1e-40, 1e-30, 1e-3] {
+        for prompt in [1.0, -1.0] {
+            let logits: Vec<f32> = (0..100).map(|id| prompt * (id * 37 % 100) as f32 * 3.0).collect();
+            let params = Sampling { temperature, seed: Some(5), top_p: 0.9, ..Sampling::default() };
+            let mut sampler = Sampler::new(&params, &[], 0).unwrap();
+            let choice = sampler.choose(&mut logits.clone(), None).unwrap();
+            assert_eq!(Some(choice.token), best(&logits), "{temperature}");
+        }
+    }
+}
+
+/// A temperature that a rule wants counts in place of the request's, until it is taken back.
+#[test]
+fn a_temperature_of_one_place() {
+    let logits: Vec<f32> = (0..50).map(|id| (id % 7) as f32).collect();
+    let at = |temperature| Sampling { temperature, seed: Some(3), ..Sampling::default() };
+    let drawn = |sampler: &mut Sampler| -> Vec<TokenId> {
+        let mut tokens = Vec::new();
+        for _ in 0..40 {
+            let token = sampler.choose(&mut logits.clone(), None).unwrap().token;
+            sampler.accept(token);
+            tokens.push(token);
+        }
+        tokens
+    };
+    let plain = |temperature| drawn(&mut Sampler::new(&at(temperature), &[], 0).unwrap());
+    for (request, rule) in [(0.0, 1.5), (1.5, 0.0), (0.3, 2.0)] {
+        let mut sampler = Sampler::new(&at(request), &[], 0).unwrap();
+        sampler.set_temperature(Some(rule));
+        assert_eq!(drawn(&mut sampler), plain(rule));
+        let mut sampler = Sampler::new(&at(request), &[], 0).unwrap();
+        sampler.set_temperature(Some(rule));
+        sampler.set_temperature(None);
+        assert_eq!(drawn(&mut sampler), plain(request));
+        assert_ne!(plain(request), plain(rule));
     }
 }

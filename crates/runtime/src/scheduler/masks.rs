@@ -97,6 +97,8 @@ pub(super) struct Filled {
     pub(super) guide: Box<dyn Guide>,
     pub(super) search: Option<Box<Search>>,
     pub(super) words: Vec<u32>,
+    /// The temperature that the guide wants.
+    pub(super) temperature: Option<f32>,
 }
 
 /// The tokens that were taken.
@@ -335,8 +337,9 @@ fn work(mut order: Order, news: &mpsc::Sender<News>) -> Option<Order> {
     let filled = with_cancel(&stop, || {
         caught(|| {
             guide.fill(&mut words)?;
+            let temperature = guide.temperature();
             obeyed(&stop)?;
-            Ok(Filled { guide, search, words })
+            Ok(Filled { guide, search, words, temperature })
         })
     });
     tell(Work::Filled(filled));

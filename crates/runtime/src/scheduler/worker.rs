@@ -422,8 +422,9 @@ impl Worker {
                 answer.last_mask = Some(news.time);
                 answer.masks += 1;
                 self.statistics.mask += news.time;
-                result.map(|Filled { mut guide, search, words }| {
+                result.map(|Filled { mut guide, search, words, temperature }| {
                     answer.is_squeezed |= guide.is_squeezed();
+                    answer.sampler.set_temperature(temperature);
                     (answer.guide, answer.search, answer.words) = (Some(guide), search, words);
                     None
                 })
@@ -545,9 +546,10 @@ impl Worker {
         self.next += others.len() as u64;
         let origin = &self.answers[index];
         let mut branches = Vec::new();
-        for (number, ((sampler, text), ((guide, search), sequence))) in
+        for (number, ((mut sampler, text), ((guide, search), sequence))) in
             others.into_iter().zip(guides.into_iter().zip(sequences)).enumerate()
         {
+            sampler.set_temperature(origin.sampler.wanted());
             branches.push(Answer {
                 id: first + number as u64,
                 shared: origin.shared.clone(),

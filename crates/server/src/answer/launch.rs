@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use maskwright::{heal, json_schema::Report, service::CompiledConstraint, weighted::Weights};
+use maskwright::{
+    heal, json_schema::Report, locate::Follower, service::CompiledConstraint, weighted::Weights,
+};
 use maskwright_runtime::{Guide, MatcherGuide, Request, Unkept, WeightedGuide};
 use maskwright_vocab::TokenId;
 
@@ -102,6 +104,7 @@ impl Plan {
                 Ok::<_, ApiError>(())
             };
             briefly(turn, compile).await?;
+            self.check_temperatures(requested, &compiled)?;
             let report = compiled.first().and_then(|compiled| compiled.remarks().report.as_ref());
             let misses = report.map(Report::near_misses).unwrap_or_default();
             warnings.extend(misses.into_iter().map(|(pointer, word)| {
@@ -128,6 +131,19 @@ impl Plan {
         let requests = prompts.into_iter().zip(guides).map(request).collect();
         let prefixes = prefixes.iter().map(String::len).collect();
         Ok(Launch { requests, prefixes, compile, is_cached, warnings, weights })
+    }
+
+    /// An exact draw is one at one temperature.
+    fn check_temperatures(&self, requested: &Requested, compiled: &[Arc<CompiledConstraint>]) -> Result<()> {
+        let has_some = compiled.iter().any(|one| one.remarks().temperatures.is_some());
+        if !has_some || self.ways.tries.is_none() {
+            return Ok(());
+        }
+        let message = format!(
+            "'maskwright.sampling': an exact draw is one of the model's own distribution, which the temperatures of rules in '{}' change; leave one of them out",
+            requested.param
+        );
+        Err(ApiError::invalid("maskwright.sampling", "conflicting_parameters", message))
     }
 
     fn weighing(&self) -> Option<&Weighing> {
@@ -167,8 +183,16 @@ impl Plan {
         prompts: Vec<usize>,
     ) -> Result<(Guides, Option<String>)> {
         let tokenizer = state.engine.tokenizer().clone();
+        let param = self.requested.as_ref().map_or("constraint", |requested| &requested.param).to_owned();
+        let field = param.clone();
         let guide = move |compiled: &Arc<CompiledConstraint>| {
-            MatcherGuide::new(compiled.matcher()).with_jumps(tokenizer.clone())
+            let guide = MatcherGuide::new(compiled.matcher()).with_jumps(tokenizer.clone());
+            let Some(temperatures) = &compiled.remarks().temperatures else { return Ok(guide) };
+            let follower = Follower::new(temperatures).map_err(|error| {
+                let reason = format!("its rules have temperatures, and {error}");
+                ApiError::constraint(&field, "invalid_grammar", error.category(), reason)
+            })?;
+            Ok::<_, ApiError>(guide.with_temperatures(follower))
         };
         let vocabulary = state.engine.vocabulary().clone();
         let guidance = self.weighing().map(|weighing| weighing.guidance);
@@ -182,20 +206,22 @@ impl Plan {
         };
         let finishing = self.finishing;
         if finishing == Finishing::No {
-            return Ok((compiled.iter().map(|one| Some(weighed(guide(one), one))).collect(), None));
+            let guides =
+                compiled.iter().map(|one| Ok(Some(weighed(guide(one)?, one)))).collect::<Result<_>>()?;
+            return Ok((guides, None));
         }
         let (max_tokens, length) = (self.choosing.max_tokens, self.choosing.length);
         let context = state.engine.context();
         aside(state, move || {
             let (mut guides, mut unknown): (Guides, _) = (Vec::new(), None);
             for (compiled, prompt) in compiled.iter().zip(prompts) {
-                let mut one = guide(compiled);
+                let mut one = guide(compiled)?;
                 let room = context.saturating_sub(prompt);
                 let budget = max_tokens.unwrap_or(room).min(room);
                 match one.set_budget(budget) {
                     Ok(()) => {}
                     Err(Unkept::Unknown(reason)) if finishing == Finishing::IfKnown => unknown = Some(reason),
-                    Err(error) => return Err(unkept(&error, length, max_tokens, room)),
+                    Err(error) => return Err(unkept(&error, &param, length, max_tokens, (room, context))),
                 }
                 guides.push(Some(weighed(one, compiled)));
             }
@@ -208,8 +234,20 @@ impl Plan {
 type Guides = Vec<Option<Box<dyn Guide>>>;
 
 /// A budget that cannot be kept.
-fn unkept(error: &Unkept, length: &str, max_tokens: Option<usize>, room: usize) -> ApiError {
+fn unkept(
+    error: &Unkept,
+    param: &str,
+    length: &str,
+    max_tokens: Option<usize>,
+    (room, context): (usize, usize),
+) -> ApiError {
     match error {
+        Unkept::TooSmall { need, .. } if *need >= context => {
+            let message = format!(
+                "'{param}': the shortest answer has {need} tokens, the one that ends it included, which is more than the model's context of {context} tokens holds"
+            );
+            ApiError::too_long(param, message)
+        }
         Unkept::TooSmall { need, .. } if *need > room => {
             let message = format!(
                 "the shortest answer has {need} tokens, the one that ends it included, and the prompt leaves room for {room}; shorten it"

@@ -18,10 +18,11 @@ use serde_json::Value;
 
 use super::gather::Reading;
 use crate::{
-    engine::Engine,
+    engine::{Engine, refused},
     error::{ApiError, Result},
     request::{Requested, extras::Extras, tools::Toolbox},
     state::State,
+    turns::aside,
 };
 
 /// What an answer must look like, and how it is taken apart. `by_text`: a stop string may cut the text.
@@ -91,6 +92,26 @@ pub(crate) fn plan(
         }
         (None, None) => Ok((None, None)),
     }
+}
+
+/// An error about all tools together, told of the one that is to blame, or of the constraint beside them.
+pub(crate) async fn blamed(
+    state: &State,
+    toolbox: Option<&Toolbox>,
+    beside: Option<Requested>,
+    error: ApiError,
+) -> ApiError {
+    let Some(toolbox) = toolbox.filter(|_| error.param.as_deref() == Some("tools")) else { return error };
+    let parts = toolbox.parts(&state.settings.options).into_iter().chain(beside);
+    let parts: Vec<Requested> = parts.collect();
+    let find = move || {
+        let wrong = |part: &Requested| {
+            let error = part.constraint.grammar(&part.options, None).err()?;
+            Some(refused(&error, error.category(), part))
+        };
+        Ok(parts.iter().find_map(wrong))
+    };
+    aside(state, find).await.ok().flatten().unwrap_or(error)
 }
 
 /// What a model may write that has no tools.

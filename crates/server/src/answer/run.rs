@@ -97,6 +97,7 @@ impl Order {
         let deadline = tokio::time::Instant::now() + timeout;
         let begin = Instant::now();
         choosing.sampling.mass = ways.mass;
+        check_count(choosing.answers, state.engine.max_batch())?;
         check(&ways, prompts.len(), choosing.answers, requested.as_ref())?;
         if ways.tries.is_some() {
             finishing = exact_finish(finishing)?;
@@ -143,6 +144,14 @@ impl Order {
         }
         Ok(answers)
     }
+}
+
+/// All answers to a prompt are written at the same time. This comes first: what is made for each answer must not be more than there can be.
+fn check_count(answers: usize, most: usize) -> Result<()> {
+    if answers <= most {
+        return Ok(());
+    }
+    Err(ApiError::value("n", format!("'n' is {answers}, but must be between 1 and {most}")))
 }
 
 /// What cannot go together.

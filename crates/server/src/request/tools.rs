@@ -6,13 +6,14 @@
 use std::collections::BTreeSet;
 
 use maskwright::{
+    Constraint, Options,
     formats::{Choice, Input, ModelFormat, Request, Thinking, Tool},
     json_schema::Strictness,
     tag,
 };
 use serde_json::{Value, json};
 
-use super::{Fields, requested::check_name};
+use super::{Fields, Requested, requested::check_name};
 use crate::error::{ApiError, Result};
 
 /// The most tools of a request.
@@ -29,6 +30,8 @@ pub(crate) enum Api {
 #[derive(Debug, Clone)]
 pub(crate) struct Toolbox {
     tools: Vec<Tool>,
+    /// The field that says what each of them takes.
+    fields: Vec<String>,
     choice: Choice,
     one_call: bool,
     /// As templates want to see them.
@@ -76,6 +79,7 @@ pub(crate) fn take(body: &mut Fields, api: Api) -> Result<Option<Toolbox>> {
     Ok(Some(Toolbox {
         custom: read.iter().filter(|one| one.is_custom).map(|one| one.tool.name.clone()).collect(),
         described: read.iter().map(|one| one.described.clone()).collect(),
+        fields: read.iter().map(|one| one.field.clone()).collect(),
         tools: read.into_iter().map(|one| one.tool).collect(),
         choice,
         one_call: !is_parallel,
@@ -124,6 +128,26 @@ impl Toolbox {
         };
         format.tag(&request).map_err(|error| ApiError::value("tools", format!("'tools': {error}")))
     }
+
+    /// What each tool takes, as a constraint of its own: all of them together are one constraint, whose errors do not name the tool that is to blame.
+    pub(crate) fn parts(&self, options: &Options) -> Vec<Requested> {
+        let part = |(tool, field): (&Tool, &String)| {
+            let mut options = options.clone();
+            let constraint = match &tool.input {
+                Input::Schema(schema) => Constraint::JsonSchema(schema.to_string()),
+                Input::SchemaWith(schema, objects) => {
+                    options.json_schema.strictness = *objects;
+                    Constraint::JsonSchema(schema.to_string())
+                }
+                Input::Regex(pattern) => Constraint::Regex(pattern.clone()),
+                Input::Grammar(tag::Syntax::Ebnf, source) => Constraint::Ebnf(source.clone()),
+                Input::Grammar(tag::Syntax::Lark, source) => Constraint::Lark(source.clone()),
+                _ => return None,
+            };
+            Some(Requested { constraint, options, param: field.clone(), weighing: None })
+        };
+        self.tools.iter().zip(&self.fields).filter_map(part).collect()
+    }
 }
 
 /// A tool that was read.
@@ -131,6 +155,8 @@ struct Read {
     tool: Tool,
     described: Value,
     is_custom: bool,
+    /// The field that says what it takes.
+    field: String,
 }
 
 fn tool(mut item: Fields, api: Api) -> Result<Read> {
@@ -178,7 +204,7 @@ fn function(inner: &mut Fields, name: String, description: Option<String>, api: 
     // Nobody has a use for arguments that the function does not know.
     let objects = if is_strict { Strictness::Strict } else { Strictness::Closed };
     let input = Input::SchemaWith(parameters, objects);
-    Ok(Read { tool: Tool { name, input }, described, is_custom: false })
+    Ok(Read { tool: Tool { name, input }, described, is_custom: false, field: inner.at("parameters") })
 }
 
 fn custom(inner: &mut Fields, name: String, description: Option<String>) -> Result<Read> {
@@ -190,7 +216,7 @@ fn custom(inner: &mut Fields, name: String, description: Option<String>) -> Resu
         "name": name, "description": description.unwrap_or_default(),
         "parameters": {"type": "string"},
     }});
-    Ok(Read { tool: Tool { name, input }, described, is_custom: true })
+    Ok(Read { tool: Tool { name, input }, described, is_custom: true, field: inner.at("format") })
 }
 
 /// `{"type": "grammar", "grammar": {"syntax", "definition"}}`, or without the inner object.

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use axum::{
-    body::to_bytes,
     extract::{FromRequest, Request},
     http::{HeaderMap, StatusCode, header},
 };
+use futures_util::StreamExt as _;
 use serde_json::Value;
 
 use super::keys;
@@ -50,7 +50,7 @@ impl FromRequest<Arc<State>> for Body {
             ));
         }
         let limit = state.settings.max_body;
-        let read = to_bytes(request.into_body(), limit);
+        let read = read(request.into_body(), limit);
         let bytes = tokio::time::timeout(state.settings.receive_timeout, read).await.map_err(|_| {
             let message = format!(
                 "the body did not arrive within {} seconds",
@@ -58,7 +58,7 @@ impl FromRequest<Arc<State>> for Body {
             );
             ApiError::other(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", "timeout", message)
         })?;
-        let bytes = bytes.map_err(|error| broken(&error, limit))?;
+        let bytes = bytes?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|error| not_json(&error))?;
         if let Some(key) = keys::twice(&bytes) {
             let message = format!("the key {key} stands twice in one object of the body; remove one of them");
@@ -79,27 +79,31 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-/// Too large, or the connection broke.
-fn broken(error: &axum::Error, limit: usize) -> ApiError {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(inner) = source {
-        if inner.to_string().contains("length limit exceeded") {
-            let message = format!("the body has more than {limit} bytes, which is the limit of this server");
-            return ApiError::other(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "invalid_request_error",
-                "body_too_large",
-                message,
-            );
+/// How many times the limit is read of a body that is too large.
+const PATIENCE: usize = 8;
+
+/// The bytes of a body. One that is too large is read nevertheless, up to a point, and thrown away: most clients look for an answer only when they have sent all.
+async fn read(body: axum::body::Body, limit: usize) -> Result<Vec<u8>> {
+    let (mut parts, mut bytes, mut count) = (body.into_data_stream(), Vec::new(), 0_usize);
+    while let Some(part) = parts.next().await {
+        let part = part.map_err(|_| {
+            let message = "the body did not arrive as a whole";
+            ApiError::other(StatusCode::BAD_REQUEST, "invalid_request_error", "incomplete_body", message)
+        })?;
+        count = count.saturating_add(part.len());
+        if count <= limit {
+            bytes.extend_from_slice(&part);
+        } else if count / PATIENCE > limit {
+            break;
+        } else {
+            bytes = Vec::new();
         }
-        source = inner.source();
     }
-    ApiError::other(
-        StatusCode::BAD_REQUEST,
-        "invalid_request_error",
-        "incomplete_body",
-        "the body did not arrive as a whole",
-    )
+    if count <= limit {
+        return Ok(bytes);
+    }
+    let message = format!("the body has more than {limit} bytes, which is the limit of this server");
+    Err(ApiError::other(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", "body_too_large", message))
 }
 
 fn not_json(error: &serde_json::Error) -> ApiError {

@@ -16,7 +16,7 @@ use crate::{
         Compile, Finishing, Gathered, Notes, Order, Part,
         gather::{Call, timings, usage},
         logprobs, noted,
-        plan::plan,
+        plan::{blamed, plan},
         sse::{self, Protocol, Told},
     },
     error::{ApiError, Json, Result},
@@ -65,6 +65,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     };
     let (prompt, turn) = in_turn(&state, work).await?;
     let by_text = !asked.choosing.stop.is_empty();
+    let beside = asked.toolbox.as_ref().and(asked.requested.clone());
     let (requested, reading) = if is_open {
         (asked.requested, None)
     } else {
@@ -84,7 +85,10 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         ways,
         is_inside: is_open,
     };
-    let mut answers = order.start(&state, turn).await?;
+    let mut answers = match order.start(&state, turn).await {
+        Ok(answers) => answers,
+        Err(error) => return Err(blamed(&state, asked.toolbox.as_ref(), beside, error).await),
+    };
     let chat = Chat {
         id: new_id("chatcmpl-"),
         created: now(),

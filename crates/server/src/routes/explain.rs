@@ -162,7 +162,7 @@ fn walk(
                     "explaining the text takes longer than the limit of {} seconds; give a shorter one",
                     PATIENCE.as_secs()
                 );
-                return Err(ApiError::timeout(message));
+                return Err(ApiError::invalid("text", "constraint_timeout", message));
             }
             let (size, time) = fill(&mut matcher, &mut words)?;
             let is_allowed =

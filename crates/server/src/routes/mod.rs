@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    http::{Method, StatusCode, Uri},
+    extract::{FromRequestParts, Path},
+    http::{Method, StatusCode, Uri, request::Parts},
     routing::{get, post},
 };
 
@@ -52,6 +53,25 @@ pub(crate) fn all() -> (Router<Arc<State>>, Router<Arc<State>>) {
         .route("/props", get(models::props))
         .route("/version", get(models::version));
     (open, api)
+}
+
+/// The part of a path that names something.
+#[derive(Debug)]
+pub(crate) struct Name(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(name)) => Ok(Self(name)),
+            // Some bytes of it are no text.
+            Err(rejection) => {
+                let message = format!("the path names nothing: {}", rejection.body_text());
+                Err(ApiError::other(StatusCode::NOT_FOUND, "invalid_request_error", "unknown_url", message))
+            }
+        }
+    }
 }
 
 /// What is not there.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State as Extract};
+use axum::extract::State as Extract;
 use maskwright_runtime::Sampling;
 use serde_json::{Value, json};
 
-use super::chat;
+use super::{Name, chat};
 use crate::{
     error::{Json, Result},
     state::State,
@@ -16,7 +16,7 @@ pub(crate) async fn list(Extract(state): Extract<Arc<State>>) -> Json {
     Json(json!({"object": "list", "data": [model(&state)]}))
 }
 
-pub(crate) async fn one(Extract(state): Extract<Arc<State>>, Path(id): Path<String>) -> Result<Json> {
+pub(crate) async fn one(Extract(state): Extract<Arc<State>>, Name(id): Name) -> Result<Json> {
     state.engine.check_name(Some(&id))?;
     Ok(Json(model(&state)))
 }

@@ -1,11 +1,11 @@
 //! The page at `/`, and its files: everything in the folder `page`, built into the program.
 
 use axum::{
-    extract::Path,
     http::{HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
 };
 
+use super::Name;
 use crate::error::ApiError;
 
 /// A file of the page.
@@ -24,7 +24,7 @@ pub(crate) async fn index() -> Response {
     serve("index.html")
 }
 
-pub(crate) async fn file(Path(path): Path<String>) -> Response {
+pub(crate) async fn file(Name(path): Name) -> Response {
     serve(&path)
 }
 

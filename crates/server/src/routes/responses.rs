@@ -3,21 +3,21 @@
 use std::{mem, sync::Arc};
 
 use axum::{
-    extract::{Path, State as Extract},
+    extract::State as Extract,
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use maskwright_runtime::Event;
 use serde_json::{Value, json};
 
-use super::{body::Body, chat, in_turn};
+use super::{Name, body::Body, chat, in_turn};
 use crate::{
     answer::{
         Compile, Finishing, Gathered, Notes, Order, Part,
         gather::{timings, total},
         items::Items,
         logprobs, noted,
-        plan::plan,
+        plan::{blamed, plan},
         sse::{self, Protocol, Told},
     },
     error::{ApiError, Json, Result},
@@ -78,6 +78,7 @@ pub(crate) async fn create(
     })
     .await?;
     let by_text = !choosing.stop.is_empty();
+    let beside = toolbox.as_ref().and(requested.clone());
     let thinking = thoughts.behind(prompt.begins_thoughts)?;
     let (requested, reading) =
         plan(&state, toolbox.as_ref(), requested, &extras, by_text, thinking, &mut warnings)?;
@@ -104,7 +105,10 @@ pub(crate) async fn create(
         ways,
         is_inside: false,
     };
-    let mut answers = order.start(&state, turn).await?;
+    let mut answers = match order.start(&state, turn).await {
+        Ok(answers) => answers,
+        Err(error) => return Err(blamed(&state, toolbox.as_ref(), beside, error).await),
+    };
     let mut responding = Responding {
         id: new_id("resp_"),
         created: now(),
@@ -137,7 +141,7 @@ pub(crate) async fn create(
 /// A response that was kept.
 pub(crate) async fn one(
     Extract(state): Extract<Arc<State>>,
-    Path(id): Path<String>,
+    Name(id): Name,
     headers: HeaderMap,
 ) -> Result<Json> {
     let owner = state.stored.owner(&headers);
@@ -147,7 +151,7 @@ pub(crate) async fn one(
 /// Forgets a response.
 pub(crate) async fn delete(
     Extract(state): Extract<Arc<State>>,
-    Path(id): Path<String>,
+    Name(id): Name,
     headers: HeaderMap,
 ) -> Result<Json> {
     if !state.stored.delete(&id, state.stored.owner(&headers)) {

@@ -118,6 +118,34 @@ async fn slow_heads_and_bodies_are_cut_off_and_others_go_on() {
     assert!(String::from_utf8_lossy(&answer[..read]).starts_with("HTTP/1.1 408"));
 }
 
+/// A client that asks for more than the buffers of both machines hold, and reads none of it, loses its connection.
+#[tokio::test]
+async fn who_reads_nothing_is_not_waited_for() {
+    let mut setup = Setup::default();
+    setup.settings.send_timeout = Duration::from_millis(300);
+    setup.settings.stop_timeout = Duration::from_secs(600);
+    let mut running = start_with(setup).await;
+    let echo = json!({"prompt": vec!["x".repeat(900); 64], "max_tokens": 1, "echo": true, "n": 4});
+    let body = echo.to_string();
+    let head = format!(
+        "POST /v1/completions HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = running.client.open(&[head.as_bytes(), body.as_bytes()].concat()).await;
+    let mut begun = [0; 15];
+    stream.read_exact(&mut begun).await.unwrap();
+    assert_eq!(begun, *b"HTTP/1.1 200 OK");
+    // More and more answers, until nothing fits between them.
+    let request = [head.as_bytes(), body.as_bytes()].concat();
+    let full = tokio::time::timeout(Duration::from_secs(60), async {
+        while stream.write_all(&request).await.is_ok() {}
+    });
+    full.await.expect("the connection is closed");
+    // Nothing is open any more, so that a server which waits for its connections can end.
+    running.stop();
+    tokio::time::timeout(Duration::from_secs(60), running.stopped()).await.expect("it has ended");
+}
+
 #[tokio::test]
 async fn half_closed_connections_hold_nothing() {
     let running = start().await;

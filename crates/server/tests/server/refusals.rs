@@ -37,6 +37,26 @@ async fn fields_are_refused_by_name() {
         ),
         (json!({"top_p": "all"}), 400, "top_p", "invalid_type"),
         (json!({"n": 1000}), 400, "n", "invalid_value"),
+        (json!({"n": 4_000_000_000_000_000_000_i64}), 400, "n", "invalid_value"),
+        (json!({"regex": "a{100000}"}), 400, "regex", "context_length_exceeded"),
+        (
+            json!({"tools": [{"type": "function", "function": {"name": "f"}}, {"type": "function", "function": {"name": "g", "parameters": {"type": "objct"}}}]}),
+            400,
+            "tools[1].function.parameters",
+            "invalid_json_schema",
+        ),
+        (
+            json!({"tools": [{"type": "function", "function": {"name": "f"}}], "response_format": {"type": "regex", "pattern": "("}}),
+            400,
+            "response_format",
+            "invalid_regex",
+        ),
+        (
+            json!({"tools": [{"type": "custom", "custom": {"name": "f", "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "("}}}}]}),
+            400,
+            "tools[0].custom.format",
+            "invalid_regex",
+        ),
         (json!({"max_tokens": 0}), 400, "max_tokens", "invalid_value"),
         (json!({"stop": [""]}), 400, "stop", "invalid_value"),
         (json!({"stop": vec!["a"; 100]}), 400, "stop", "invalid_value"),
@@ -289,4 +309,17 @@ async fn foreign_names_are_refused_where_names_are_known() {
         assert_eq!(get(host).await.status, 200, "{host}");
     }
     assert_eq!(get("evil.example:8000").await.error(), (403, String::new(), "unknown_host".into()));
+}
+
+/// Bytes that are no text name nothing, and the answer has the shape of the API's.
+#[tokio::test]
+async fn paths_that_are_no_text() {
+    let running = start().await;
+    for path in ["/v1/responses/%ff", "/v1/models/a%ff", "/static/%ff"] {
+        assert_eq!(
+            running.client.get(path).await.error(),
+            (404, String::new(), "unknown_url".into()),
+            "{path}"
+        );
+    }
 }

@@ -178,7 +178,7 @@ async fn tools_that_make_no_sense_are_refused() {
         (json!({"tool_choice": "required"}), "tool_choice"),
         (
             json!({"tools": [{"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {"pattern": "(x)\\1"}}}}}]}),
-            "tools",
+            "tools[0].function.parameters",
         ),
         (
             json!({"tools": [{"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": "peg", "definition": ""}}}}]}),

@@ -187,3 +187,42 @@ async fn what_makes_no_sense_is_refused_by_name() {
     let message = running.client.chat(&body).await.json()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("leaves room for a draft of"), "{message}");
 }
+
+/// Rules say at which temperature their tokens are drawn, whatever the request says of all.
+#[tokio::test]
+async fn rules_have_temperatures() {
+    let running = start().await;
+    let grammar = "start: cold \":\" hot\ncold[temperature=0]: /[a-z]{6}/\nhot[temperature=50]: /[a-z]{6}/\n";
+    let texts = async |grammar: &str, more: Value| {
+        let body = json!({"messages": says("What?"), "n": 8, "seed": 3, "response_format": {"type": "lark", "grammar": grammar}});
+        let answer = running.client.chat(&with(body, more)).await.good();
+        let choices = answer["choices"].as_array().unwrap().clone();
+        let text = |choice: &Value| choice["message"]["content"].as_str().unwrap().to_owned();
+        choices.iter().map(text).collect::<Vec<_>>()
+    };
+    let distinct = |texts: &[String], part: usize| {
+        texts
+            .iter()
+            .map(|text| text.split(':').nth(part).unwrap())
+            .collect::<std::collections::BTreeSet<_>>()
+            .len()
+    };
+    for temperature in [0.0, 2.0] {
+        let found = texts(grammar, json!({"temperature": temperature})).await;
+        assert_eq!(distinct(&found, 0), 1, "{found:?}");
+        assert!(distinct(&found, 1) > 5, "{found:?}");
+    }
+    // Without them all is as the request says.
+    let plain = grammar.replace("[temperature=0]", "").replace("[temperature=50]", "");
+    let found = texts(&plain, json!({"temperature": 0})).await;
+    assert_eq!((distinct(&found, 0), distinct(&found, 1)), (1, 1), "{found:?}");
+    let found = texts(&plain, json!({"temperature": 2})).await;
+    assert!(distinct(&found, 0) > 5, "{found:?}");
+    // What is nearly zero is no reason to fail.
+    let found = texts(&plain, json!({"temperature": 1e-40})).await;
+    assert_eq!(distinct(&found, 0), 1, "{found:?}");
+    // An exact draw is at one temperature.
+    let body = json!({"messages": says("What?"), "response_format": {"type": "lark", "grammar": grammar}, "maskwright": {"sampling": "exact"}});
+    let error = running.client.chat(&body).await.error();
+    assert_eq!(error, (400, "maskwright.sampling".into(), "conflicting_parameters".into()));
+}
