@@ -92,7 +92,7 @@ class XGrammar(unittest.TestCase):
         named = {name: xgrammar.Grammar.from_json_schema(lists, any_whitespace=name == "wide") for name in ("wide", "narrow")}
         grammar = xgrammar.Grammar.from_lark('start: @wide @narrow %json {"type": "null"}', named_grammars=named)
         info = xgrammar.TokenizerInfo([])
-        for text, is_right in [("[1,  1][1,1]null", True), ("[1, 1][1, 1]null", True), ("[1,  1][1,  1]null", False)]:
+        for text, is_right in [("[1,  1][1, 1]null", True), ("[1,  1][1,1]null", False), ("[1,  1][1,  1]null", False)]:
             matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(info).compile_grammar(grammar))
             self.assertEqual(matcher.accept_string(text) and matcher.is_completed(), is_right, text)
 
