@@ -326,7 +326,7 @@ def test_what_was_compiled_is_there_after_a_restart(tokenizer, vocabulary, monke
     requests = ready(m, Request("r", stops=vocabulary.eos, regex="[0-9]{3}"))
     masks(m, requests)
     m.clear_backend()
-    (file,) = folder.iterdir()
+    (file,) = folder.glob("*.maskwright")
     again = manager(tokenizer, monkeypatch)
     ready(again, Request("r", stops=vocabulary.eos, regex="[0-9]{3}"))
     # What is loaded is made ready then, and the request finds it.
