@@ -6,6 +6,7 @@ answers adds them up: that is how the Python client of Prometheus does it, and v
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -14,6 +15,9 @@ from typing import Any
 from ._maskwright import Compiler
 
 __all__ = ["Told", "told"]
+
+# Beside that of the plug-in, so that its messages are printed like the engine's.
+logger = logging.getLogger("vllm.maskwright")
 
 #: Numbers are told at most once in so many seconds.
 SECONDS = 1.0
@@ -42,13 +46,21 @@ class Told:
         self._client = client
         self._last: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
         self._when = float("-inf")
+        self._has_failed = False
 
     def tell(self, now: float | None = None) -> None:
-        """Tell what has changed, if it is time to."""
+        """Tell what has changed, if it is time to. What goes wrong, such as a full disk, is logged once, and nothing is told from then on: nobody's text depends on it."""
         now = time.monotonic() if now is None else now
-        if now - self._when < SECONDS:
+        if now - self._when < SECONDS or self._has_failed:
             return
         self._when = now
+        try:
+            self._tell_all()
+        except Exception:
+            self._has_failed = True
+            logger.exception("the counters of maskwright are not told any more")
+
+    def _tell_all(self) -> None:
         kinds: dict[str, str] = {}
         helps: dict[str, str] = {}
         for line in self._compiler.prometheus().splitlines():

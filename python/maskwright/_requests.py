@@ -106,7 +106,7 @@ def _grammar(text: str) -> Constraint:
 def _choice(text: str) -> Constraint:
     try:
         choices = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConstraintError(f"a choice must be a JSON list of strings: {error}") from None
     if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
         raise ConstraintError("a choice must be a JSON list of strings")

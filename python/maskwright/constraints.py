@@ -154,10 +154,41 @@ def gbnf(source: str, *, root: str = "root") -> Constraint:
     return Constraint("gbnf", source, json.dumps({"ebnf": {"root": root}}))
 
 
-def lark(source: str, *, start: str = "start", **options: Any) -> Constraint:
-    """A text of a Lark grammar (``start: …``). Further options are those of :func:`json_schema`, for schemas in the grammar."""
+def lark(source: str, *, start: str = "start", grammars: Mapping[str, str | Constraint] | None = None, **options: Any) -> Constraint:
+    """A text of a Lark grammar (``start: …``). Further options are those of :func:`json_schema`, for schemas in the grammar.
+
+    ``grammars`` are others that it calls as ``@name``: Lark text, or a constraint that is one of Lark or a schema. Each has names and ignored text of its own, and a schema its own options.
+
+    >>> lark('start: "n=" @count', grammars={"count": json_schema({"type": "integer"})}).kind
+    'lark'
+    """
     schemas = json.loads(json_schema(True, **options).options)["json_schema"]
-    return Constraint("lark", source, json.dumps({"lark": {"start": start}, "json_schema": schemas}))
+    own: dict[str, Any] = {"start": start}
+    if grammars:
+        own["grammars"] = {name: _called(name, one, start, schemas) for name, one in grammars.items()}
+    return Constraint("lark", source, json.dumps({"lark": own, "json_schema": schemas}))
+
+
+def _called(name: str, one: str | Constraint, start: str, schemas: Any) -> dict[str, Any]:
+    """A grammar that is called by its name, as an option."""
+    if isinstance(one, str):
+        return {"lark": one}
+    if not isinstance(one, Constraint):
+        raise TypeError(f"the grammar {name!r} must be Lark text or a constraint, not {type(one).__name__}")
+    options = json.loads(one.options)
+    if one.kind == "json_schema":
+        if one.__reduce__()[1][3] is not None:
+            raise ConstraintError(f"the grammar {name!r} is a schema with other documents, and such a one cannot be called by name")
+        return {"json_schema": {"schema": str(one.source), "options": options["json_schema"]}}
+    if one.kind != "lark":
+        raise ConstraintError(f"the grammar {name!r} is of kind {one.kind}; a grammar that is called by name is one of Lark or a JSON schema")
+    if options["lark"].get("grammars"):
+        raise ConstraintError(f"the grammar {name!r} has grammars of its own; give them beside it")
+    if options["lark"]["start"] != start:
+        raise ConstraintError(f"the grammar {name!r} starts with another rule than the one that calls it; call that rule {start!r} as well")
+    if "%json" in str(one.source) and options["json_schema"] != schemas:
+        raise ConstraintError(f"the grammar {name!r} has other options for schemas than the one that calls it; give both the same")
+    return {"lark": str(one.source)}
 
 
 def pcfg(source: str | Pcfg, *, normalise: bool = False, start: str | None = None) -> Constraint:

@@ -142,15 +142,19 @@ class Backend(BaseGrammarBackend):
         return self._compile("grammar", key_string, "ebnf")
 
     def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
-        return self._compile("structural_tag", _with_schemas(key_string), "structural_tag")
+        return self._compile("structural_tag", key_string, "structural_tag")
 
     def _compile(self, kind: str, text: str, dispatch_type: str) -> BaseGrammarObject:
         try:
-            compiled = self.compiler.compile(constraint(kind, text, self.options))
+            compiled = self.compiler.compile(constraint(kind, _with_schemas(text) if kind == "structural_tag" else text, self.options))
         except (Error, TypeError, ValueError) as error:
             # The client is told; this is SGLang's way to tell it.
             logger.info("a grammar of type %s was refused: %s", dispatch_type, error)
             return InvalidGrammarObject(str(error))
+        except Exception as error:
+            # What is raised here ends SGLang's scheduler, and with it all other requests.
+            logger.exception("a grammar of type %s cannot be compiled", dispatch_type)
+            return InvalidGrammarObject(f"{type(error).__name__}: {error}")
         if self.cache_file is not None:
             self.cache_file.save_soon()
         return Grammar(compiled, compiled.matcher(), GrammarStats(dispatch_type=dispatch_type))
@@ -288,15 +292,19 @@ class Grammar(BaseGrammarObject):
         if self.matcher.is_stopped():
             return None
         encode = None if tokenizer is None else lambda text: tokenizer.encode(text, add_special_tokens=False)
-        completes, walker = self.matcher.forced(encode=encode).completes, self.matcher
         suffix: list[int] = []
-        if completes:
-            found = _spelled(self.matcher.vocabulary, completes)
-            if found is None:
-                return None
-            suffix, walker = found, self.matcher.fork()
-            walker.accept_all(suffix)
-        tokens = walker.forced([*self._taken, *suffix], encode=encode).tokens
+        try:
+            completes, walker = self.matcher.forced(encode=encode).completes, self.matcher
+            if completes:
+                found = _spelled(self.matcher.vocabulary, completes)
+                if found is None:
+                    return None
+                suffix, walker = found, self.matcher.fork()
+                walker.accept_all(suffix)
+            tokens = walker.forced([*self._taken, *suffix], encode=encode).tokens
+        except LimitError:
+            # Nobody needs to jump. The mask will say what is to be said about the limit.
+            return None
         text = walker.vocabulary.decode(tokens or []).decode()
         return (suffix, text) if suffix or text else None
 
@@ -334,7 +342,7 @@ def _with_schemas(text: str) -> str:
     """A structural tag in which every schema is one: SGLang writes null for a tool without parameters, and means any."""
     try:
         tag = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         # Compiling says what is wrong with it.
         return text
     open_parts = [tag]

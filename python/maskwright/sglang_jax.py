@@ -115,6 +115,10 @@ class Backend:
         except (Error, TypeError, ValueError) as error:
             logger.warning("a grammar of type %s was refused: %s", kind, error)
             return InvalidGrammar(str(error)) if self._invalid is None else self._invalid
+        except Exception as error:
+            # What is raised here ends the scheduler, and with it all other requests.
+            logger.exception("a grammar of type %s cannot be compiled", kind)
+            return InvalidGrammar(f"{type(error).__name__}: {error}") if self._invalid is None else self._invalid
         return Grammar(compiled, compiled.matcher())
 
 

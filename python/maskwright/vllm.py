@@ -75,7 +75,7 @@ from ._metrics import told
 from ._plugins import asked
 from ._requests import JsonOptions, constraint, own_options
 from ._rows import allow_end, fill_or_end, fits
-from .errors import BudgetError, Error, LimitError
+from .errors import BudgetError, CompileTimeout, Error, LimitError
 
 __all__ = ["Backend", "BeamBackend", "BeamGrammar", "Grammar", "install"]
 
@@ -244,7 +244,12 @@ class Backend(StructuredOutputBackend):
     def _compile(self, wanted: Constraint, stop_token_ids: set[int] | None, budget: int | None = None) -> Grammar:
         # An empty set means that nothing ends the output of the request, and then the text still has to end somehow.
         stops = sorted(stop_token_ids) if stop_token_ids else None
-        grammar = Grammar(self.compiler.compile(wanted).matcher(stop_tokens=stops, budget=budget), self, budget)
+        try:
+            compiled = self.compiler.compile(wanted)
+        except CompileTimeout as error:
+            # vLLM takes a TimeoutError for "not yet", and would ask again for ever.
+            raise LimitError(str(error)) from error
+        grammar = Grammar(compiled.matcher(stop_tokens=stops, budget=budget), self, budget)
         if self.cache_file is not None:
             self.cache_file.save_soon()
         return grammar
@@ -441,7 +446,6 @@ class _Step:
                     allow_end(grammar.matcher, mask, row)
                     _log(LimitError(rows[row]))
 
-
     def work_ahead(self) -> None:
         """The rows are filled, and the model thinks."""
         ahead(grammar.matcher for grammar, chain in self._chains.items() if chain.rows and not grammar.matcher.is_terminated())
@@ -470,8 +474,15 @@ class _Chain:
     def _walk(self, matcher: Matcher, mask: torch.Tensor) -> None:
         walker, tokens = matcher.fork(), list(self.tokens)
         for asked, row in enumerate(self.rows):
-            while tokens and tokens[0][1] <= asked:
-                walker.accept_all(tokens.pop(0)[0])
+            try:
+                while tokens and tokens[0][1] <= asked:
+                    walker.accept_all(tokens.pop(0)[0])
+            except LimitError as error:
+                # Where the request stands behind this draft is not known, and so for the rows behind it.
+                _log(error)
+                for behind in self.rows[asked:]:
+                    allow_end(matcher, mask, behind)
+                return
             _log(fill_or_end(walker, mask, row))
 
 

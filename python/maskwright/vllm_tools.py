@@ -1,18 +1,22 @@
-"""Parsers of tool calls for vLLM (0.32): one spec is the constraint that a model writes under, and the reader of what it wrote.
+"""Parsers of tool calls and of reasoning for vLLM (0.32): one spec is the constraint that a model writes under, and the reader of what it wrote.
 
 ::
 
-    MASKWRIGHT_VLLM=1 vllm serve MODEL --enable-auto-tool-choice --tool-call-parser maskwright_qwen3 \\
-        --tool-parser-plugin "$(python -c 'import maskwright.vllm_tools as tools; print(tools.__file__)')"
+    FILE="$(python -c 'import maskwright.vllm_tools as tools; print(tools.__file__)')"
+    MASKWRIGHT_VLLM=1 vllm serve MODEL --enable-auto-tool-choice --tool-call-parser maskwright_qwen3 --tool-parser-plugin "$FILE" \\
+        --reasoning-parser maskwright_qwen3 --reasoning-parser-plugin "$FILE"
 
 There is a parser ``maskwright_NAME`` for each format of :class:`maskwright.ToolFormat`. A request with tools gets the structural tag of the format, whatever its ``tool_choice`` is, so that names and arguments are right by construction; what is written is
-read by the same tag. Reasoning is left to vLLM's own ``--reasoning-parser``: the grammar begins behind it.
+read by the same tag.
+
+There is a parser of reasoning of the same name where a format has markers for it. As with vLLM's own, the grammar begins behind the reasoning. Formats that write everything in messages or blocks (``harmony``, ``cohere``, ``kimi_k3``) have
+none; vLLM's own parsers know those.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vllm.entrypoints.generate.base.protocol import (
@@ -23,12 +27,13 @@ from vllm.entrypoints.generate.base.protocol import (
     FunctionCall,
     ToolCall,
 )
+from vllm.reasoning.abs_reasoning_parsers import ReasoningParser, ReasoningParserManager
 from vllm.sampling_params import StructuredOutputsParams
 from vllm.tool_parsers.abstract_tool_parser import ToolParser, ToolParserManager
 
 from maskwright import Constraint, Event, StreamReader, ToolFormat
 
-__all__ = ["PARSERS", "Parser", "register"]
+__all__ = ["PARSERS", "REASONING_PARSERS", "Parser", "Reasoning", "register"]
 
 
 class Parser(ToolParser):
@@ -130,6 +135,116 @@ def _choice(choice: Any) -> Any:
     return {"name": known.get("name") or known["function"]["name"]}
 
 
+class Reasoning(ReasoningParser):
+    """The parser of the reasoning of one format. A request has its own. What begins and ends reasoning is looked for in tokens where vLLM asks about tokens, and read by the format where it has text."""
+
+    #: The name of the format.
+    format_name: str = ""
+
+    def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(tokenizer, *args, **kwargs)
+        begin, ends = _markers(self.format_name)
+        self._begin = self._tokens(begin)
+        self._ends = [self._tokens(end) for end in ends]
+        self._begun = False
+        self._reader: StreamReader | None = None
+
+    def _tokens(self, marker: str) -> list[int]:
+        tokens: list[int] = self.model_tokenizer.encode(marker, add_special_tokens=False)
+        if not tokens:
+            raise ValueError(f"the tokenizer of this model cannot write {marker!r}, which the format {self.format_name!r} needs")
+        return tokens
+
+    @property
+    def reasoning_start_str(self) -> str:
+        return _markers(self.format_name)[0]
+
+    @property
+    def reasoning_end_str(self) -> str:
+        return _markers(self.format_name)[1][0]
+
+    def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
+        """Whether the last marker is one that ends."""
+        end = self._last_end(input_ids)
+        return end is not None and end > _behind_last(input_ids, self._begin)
+
+    def is_reasoning_end_streaming(self, input_ids: Sequence[int], delta_ids: Iterable[int]) -> bool:
+        """The same of the tokens that are new, in each step."""
+        new = len(list(delta_ids)) + max(map(len, [self._begin, *self._ends])) - 1
+        return self.is_reasoning_end(input_ids[max(0, len(input_ids) - new) :])
+
+    def _last_end(self, tokens: Sequence[int]) -> int | None:
+        return max((at for at in (_behind_last(tokens, end) for end in self._ends) if at > 0), default=None)
+
+    def extract_content_ids(self, input_ids: list[int]) -> list[int]:
+        end = self._last_end(input_ids)
+        return [] if end is None else input_ids[end:]
+
+    def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
+        end = self._last_end(token_ids)
+        begin = _behind_last(token_ids if end is None else token_ids[:end], self._begin)
+        if end is None:
+            return len(token_ids) - begin if begin or self._begun else 0
+        return end - begin - min(len(one) for one in self._ends if list(token_ids[end - len(one) : end]) == one)
+
+    def adjust_request(self, request: Any) -> Any:
+        # The markers of some formats are special tokens.
+        request.skip_special_tokens = False
+        return request
+
+    def adjust_initial_state_from_prompt(self, prompt_token_ids: Sequence[int]) -> None:
+        """A prompt may end inside the reasoning."""
+        begin = _behind_last(prompt_token_ids, self._begin)
+        self._begun = begin > (self._last_end(prompt_token_ids) or 0)
+
+    def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
+        """The reasoning and the answer of a whole text. One that has an end of reasoning and no beginning began in the prompt."""
+        begin, ends = _markers(self.format_name)
+        begun = self._begun or (begin not in model_output and any(end in model_output for end in ends))
+        reader = self._reads(begun)
+        events = reader.feed(model_output)
+        events += reader.finish()[0]
+        return _joined(events, "reasoning"), _joined(events, "text")
+
+    def extract_reasoning_streaming(
+        self,
+        previous_text: str,
+        current_text: str,
+        delta_text: str,
+        previous_token_ids: Sequence[int],
+        current_token_ids: Sequence[int],
+        delta_token_ids: Sequence[int],
+    ) -> DeltaMessage | None:
+        """What is new in a piece of an answer."""
+        if self._reader is None or not previous_text:
+            self._reader = self._reads(self._begun)
+        events = self._reader.feed(delta_text)
+        reasoning, text = _joined(events, "reasoning"), _joined(events, "text")
+        return None if reasoning is None and text is None else DeltaMessage(reasoning=reasoning, content=text)
+
+    def _reads(self, begun: bool) -> StreamReader:
+        return StreamReader(ToolFormat.named(self.format_name).constraint([], choice="none", thinking="begun" if begun else "optional"))
+
+
+def _markers(name: str) -> tuple[str, list[str]]:
+    markers = ToolFormat.named(name).reasoning_markers
+    if markers is None:
+        raise ValueError(f"the format {name!r} has no markers of reasoning")
+    return markers
+
+
+def _joined(events: list[Event], kind: str) -> str | None:
+    return "".join(event.text for event in events if event.kind == kind) or None
+
+
+def _behind_last(tokens: Sequence[int], marker: list[int]) -> int:
+    """Where the last occurrence of a marker ends; 0 if there is none."""
+    for end in range(len(tokens), len(marker) - 1, -1):
+        if tokens[end - 1] == marker[-1] and list(tokens[end - len(marker) : end]) == marker:
+            return end
+    return 0
+
+
 #: The parsers by their names.
 PARSERS: dict[str, type[Parser]] = {
     f"maskwright_{name}": type(f"Parser_{name}", (Parser,), {"format_name": name, "__doc__": f"The parser of the format {name}."})
@@ -137,10 +252,20 @@ PARSERS: dict[str, type[Parser]] = {
 }
 
 
+#: The parsers of reasoning by their names.
+REASONING_PARSERS: dict[str, type[Reasoning]] = {
+    f"maskwright_{name}": type(f"Reasoning_{name}", (Reasoning,), {"format_name": name, "__doc__": f"The parser of the reasoning of the format {name}."})
+    for name in ToolFormat.names()
+    if ToolFormat.named(name).reasoning_markers is not None
+}
+
+
 def register() -> None:
     """Make the parsers known to vLLM. A second call changes nothing."""
     for name, parser in PARSERS.items():
         ToolParserManager._register_module(parser, name)
+    for name, reasoning in REASONING_PARSERS.items():
+        ReasoningParserManager._register_module(reasoning, name)
 
 
 register()

@@ -79,14 +79,22 @@ class XGrammar(unittest.TestCase):
             with self.assertRaises(TypeError):
                 xgrammar.Grammar.from_lark("start: @word", named_grammars=wrong)
         for source, names, error in [
-            ("start: @gone", {"word": named["word"]}, "no grammar named 'gone'"),
+            ("start: @gone", {"word": named["word"]}, "no grammar named `gone`"),
             ("start: @word", {"word": "start: @word"}, "calls itself"),
             ("start: @word", {"word": xgrammar.Grammar.from_regex("a+")}, "of kind regex"),
-            ('start: @count %json {"type": "null"}', {"count": named["count"]}, "would get them, too"),
-            ("start: @count @other", {"count": named["count"], "other": xgrammar.Grammar.from_json_schema({"type": "null"}, any_whitespace=False)}, "different options"),
+            ("start: @word", {"word": xgrammar.Grammar.from_lark("start: @more", named_grammars={"more": named["word"]})}, "grammars of its own"),
         ]:
             with self.assertRaisesRegex(RuntimeError, error):
                 xgrammar.Grammar.from_lark(source, named_grammars=names)
+
+    def test_schemas_by_name_keep_their_options(self):
+        lists = {"type": "array", "items": {"const": 1}, "minItems": 2, "maxItems": 2}
+        named = {name: xgrammar.Grammar.from_json_schema(lists, any_whitespace=name == "wide") for name in ("wide", "narrow")}
+        grammar = xgrammar.Grammar.from_lark('start: @wide @narrow %json {"type": "null"}', named_grammars=named)
+        info = xgrammar.TokenizerInfo([])
+        for text, is_right in [("[1,  1][1, 1]null", True), ("[1,  1][1,1]null", False), ("[1,  1][1,  1]null", False)]:
+            matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(info).compile_grammar(grammar))
+            self.assertEqual(matcher.accept_string(text) and matcher.is_completed(), is_right, text)
 
     def test_no_tokens(self):
         info = xgrammar.TokenizerInfo([])
@@ -129,7 +137,7 @@ class Llguidance(unittest.TestCase):
             ([grammars[2], grammars[0]], "give it first"),
             ([grammars[0], {"lark_grammar": "start: /a/"}], "needs a `name`"),
             ([grammars[0], {"name": "inner"}], "neither"),
-            ([grammars[0], grammars[1]], "no grammar named 'number'"),
+            ([grammars[0], grammars[1]], "no grammar named `number`"),
             ([], "list of grammars"),
         ]:
             found = llguidance.LLMatcher(self.tokenizer, json.dumps({"grammars": wrong})).get_error()

@@ -265,6 +265,13 @@ mw_status mw_compiler_statistics(const mw_compiler *compiler, mw_statistics *sta
 mw_status mw_compiler_prometheus(const mw_compiler *compiler, char *text, size_t capacity, size_t *length,
                                  char *message, size_t message_size);
 
+/* What a compiler has learnt and which constraints are ready, for another process with the same vocabulary. It grows while the compiler works: leave some room beyond the length that an earlier call has told. */
+mw_status mw_compiler_save(const mw_compiler *compiler, uint8_t *bytes, size_t capacity, size_t *length, char *message, size_t message_size);
+
+/* Takes over what was saved, and waits until its constraints are ready; ready tells how many are. MW_FILE if it is damaged, of another version, or of another
+   vocabulary: then nothing has changed. What is not damaged is believed: load only what is yours. */
+mw_status mw_compiler_load(const mw_compiler *compiler, const uint8_t *bytes, size_t length, size_t *ready, char *message, size_t message_size);
+
 
 /* Matchers ----------------------------------------------------------------------------------------------------------------------- */
 
@@ -311,6 +318,18 @@ mw_status mw_matcher_accept_bytes(mw_matcher *matcher, const uint8_t *bytes, siz
 /* How many of some tokens could be taken, one after the other. The matcher is unchanged. This is less work than a mask. */
 mw_status mw_matcher_validate(mw_matcher *matcher, const uint32_t *tokens, size_t token_count, size_t *accepted,
                                 char *message, size_t message_size);
+
+/* The masks behind guessed tokens, for an engine that checks several in one step. Row 0, at words, is the mask of the matcher itself, and row i + 1, at words + (i + 1) * stride, the one behind tokens[i], which comes behind
+   tokens[i - 1]. allowed[i] tells whether tokens[i] may come there; behind one that may not, rows are cleared. allowed may be NULL. There must be room for token_count + 1 rows. The matcher is unchanged. */
+mw_status mw_matcher_fill_draft_chain(mw_matcher *matcher, const uint32_t *tokens, size_t token_count, uint32_t *words, size_t stride,
+                                      uint8_t *allowed, char *message, size_t message_size);
+
+/* In place of a parent: the token comes where the matcher stands. */
+#define MW_ROOT UINT32_MAX
+
+/* The same for a tree: tokens[i] comes behind tokens[parents[i]], which stands before it in the list, or where the matcher stands, if parents[i] is MW_ROOT. */
+mw_status mw_matcher_fill_draft_tree(mw_matcher *matcher, const uint32_t *tokens, const uint32_t *parents, size_t token_count, uint32_t *words,
+                                     size_t stride, uint8_t *allowed, char *message, size_t message_size);
 
 /* Undoes the last steps: tokens, the end included, and calls of mw_matcher_accept_bytes. */
 mw_status mw_matcher_rollback(mw_matcher *matcher, size_t steps, char *message, size_t message_size);

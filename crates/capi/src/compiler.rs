@@ -11,7 +11,7 @@ use maskwright::service::{self, Client, Service, Settings, Ticket};
 use maskwright::{Diagnostic, Options, Span, TokenId};
 use serde_json::{Value, json};
 
-use crate::guard::{discard, guard, write_whole};
+use crate::guard::{discard, guard, write_list, write_whole};
 use crate::pointer::{Given, Mut, Out, Owned, Ref, Versioned, read_or_zero};
 use crate::status::{Failure, Status};
 use crate::vocabulary::Vocabulary;
@@ -82,6 +82,42 @@ pub extern "C" fn mw_compiler_new(
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compiler_free(compiler: Owned<Compiler>) {
     discard(compiler);
+}
+
+/// What a compiler has learnt and which constraints are ready, for another process.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_compiler_save(
+    compiler: Ref<'_, Compiler>,
+    bytes: Mut<'_, u8>,
+    capacity: usize,
+    length: Out<'_, usize>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let mut file = Vec::new();
+        let saved = compiler.get("compiler")?.client.save(&mut file);
+        saved.map_err(|error| Failure::new(Status::File, error.to_string()))?;
+        write_list(&file, bytes, capacity, length, "bytes")
+    })
+}
+
+/// Takes over what was saved.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_compiler_load(
+    compiler: Ref<'_, Compiler>,
+    bytes: Ref<'_, u8>,
+    length: usize,
+    ready: Out<'_, usize>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let ready = ready.get("ready")?.write(0);
+        let loaded = compiler.get("compiler")?.client.load(bytes.list("bytes", length)?);
+        *ready = loaded.map_err(|error| Failure::new(Status::File, error.to_string()))?.ready;
+        Ok(())
+    })
 }
 
 /// Compiles a constraint, or finds it in the cache, and waits for it.

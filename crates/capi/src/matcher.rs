@@ -3,7 +3,7 @@
 use core::ffi::c_char;
 
 use maskwright::backend::Status as Place;
-use maskwright::{Budget, MatchError, TokenHealing, TokenId, service};
+use maskwright::{Budget, DRAFT_ROOT, DraftTree, MatchError, TokenHealing, TokenId, service};
 
 use crate::compiler::CompiledConstraint;
 use crate::guard::{discard, guard, write_list};
@@ -13,6 +13,9 @@ use crate::vocabulary::{Vocabulary, check_token, numbers};
 
 /// So many forced bytes are looked at in one call.
 pub(crate) const FORCED_BYTES: usize = 1_024;
+
+/// `MW_ROOT`.
+const ROOT: u32 = u32::MAX;
 
 /// `MW_NO_BUDGET`.
 const NO_BUDGET: u32 = u32::MAX;
@@ -128,6 +131,53 @@ pub extern "C" fn mw_matcher_validate(
         *accepted = matcher.get("matcher")?.validate(tokens.list("tokens", token_count)?)?;
         Ok(())
     })
+}
+
+/// The masks behind guessed tokens, each behind the one before.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_fill_draft_chain(
+    matcher: Mut<'_, Matcher>,
+    tokens: Ref<'_, u32>,
+    token_count: usize,
+    words: Mut<'_, u32>,
+    stride: usize,
+    allowed: Mut<'_, u8>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let tree = DraftTree::chain(&drafted(tokens, token_count)?);
+        matcher.get("matcher")?.fill_draft(&tree, words, stride, allowed)
+    })
+}
+
+/// The same for a tree, by the parents of its tokens.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_fill_draft_tree(
+    matcher: Mut<'_, Matcher>,
+    tokens: Ref<'_, u32>,
+    parents: Ref<'_, u32>,
+    token_count: usize,
+    words: Mut<'_, u32>,
+    stride: usize,
+    allowed: Mut<'_, u8>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let parents: Vec<u32> = parents
+            .list("parents", token_count)?
+            .iter()
+            .map(|parent| if *parent == ROOT { DRAFT_ROOT } else { *parent })
+            .collect();
+        let tree = DraftTree::from_parents(&drafted(tokens, token_count)?, &parents)
+            .map_err(|error| Failure::new(Status::Argument, error.to_string()))?;
+        matcher.get("matcher")?.fill_draft(&tree, words, stride, allowed)
+    })
+}
+
+fn drafted(tokens: Ref<'_, u32>, token_count: usize) -> Result<Vec<TokenId>, Failure> {
+    Ok(tokens.list("tokens", token_count)?.iter().copied().map(TokenId).collect())
 }
 
 /// Undoes the last steps.
@@ -266,6 +316,35 @@ impl Matcher {
                 Err(error.into())
             }
         })
+    }
+
+    /// Fills the rows of a draft, and says which of its tokens may come.
+    fn fill_draft(
+        &mut self,
+        tree: &DraftTree,
+        words: Mut<'_, u32>,
+        stride: usize,
+        allowed: Mut<'_, u8>,
+    ) -> Result<(), Failure> {
+        let need = self.vocabulary.tokens.size().div_ceil(32);
+        if stride < need {
+            return Err(MatchError::MaskTooShort { words: need }.into());
+        }
+        let rows = tree.rows();
+        let Some(count) = rows.checked_mul(stride) else {
+            return Err(Failure::new(Status::Argument, "so many rows have no room in memory"));
+        };
+        let mut room = words.room("words", count)?;
+        let mut told = allowed.optional_room("allowed", rows - 1)?;
+        let mut masks = vec![0; count];
+        let may = self
+            .engine(|engine| engine.fill_masks_for_tree(tree, &mut masks, stride).map_err(Failure::from))?;
+        room.write(0, &masks);
+        if let Some(told) = &mut told {
+            let may: Vec<u8> = may.into_iter().map(u8::from).collect();
+            told.write(0, &may);
+        }
+        Ok(())
     }
 
     /// Fills the mask into memory of ours.

@@ -227,11 +227,13 @@ impl Compiler {
         Ok(py.detach(|| client.service().statistics().to_prometheus(&labels)))
     }
 
-    /// What was learnt and which constraints are ready, for another process.
-    fn save<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    /// What was learnt and which constraints are ready, for another process. The constraints of `other`, which another process has saved, are kept beside them.
+    #[pyo3(signature = (other = None))]
+    fn save<'py>(&self, py: Python<'py>, other: Option<&[u8]>) -> PyResult<Bound<'py, PyBytes>> {
         let client = self.client()?;
         let mut file = Vec::new();
-        py.detach(|| client.save(&mut file)).map_err(|error| Class::File.err(py, error))?;
+        py.detach(|| client.save_with(other.unwrap_or_default(), &mut file))
+            .map_err(|error| Class::File.err(py, error))?;
         Ok(PyBytes::new(py, &file))
     }
 

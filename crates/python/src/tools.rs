@@ -63,6 +63,13 @@ impl ToolFormat {
         self.format.can_reason()
     }
 
+    /// What reasoning stands between: what begins it, and a list of what may end it. `None` if the format has none, or everything stands in messages or blocks.
+    #[getter]
+    fn reasoning_markers(&self) -> Option<(&str, Vec<&str>)> {
+        let (begin, ends) = self.format.reasoning_markers()?;
+        Some((begin, ends.iter().map(String::as_str).collect()))
+    }
+
     /// The constraint of a request. `tools` are dicts with a `name` and, as what they take, `parameters` (a schema or a Pydantic model), `regex`, `lark`, `ebnf`
     /// or `text`; or the tools of OpenAI's API. The options are `choice`, `one_call`, `thinking`, `answer`, `any_order`, and those of `structural_tag`.
     #[pyo3(signature = (tools = None, **options))]

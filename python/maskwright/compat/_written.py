@@ -15,7 +15,7 @@ Piece = int | bytes
 
 def captures(compiler: Compiler, constraint: Constraint, written: Sequence[Piece]) -> list[tuple[str, bytes]]:
     """What rules with a capture have matched, in the order in which they ended."""
-    if "capture" not in str(constraint.source):
+    if not _says(constraint, "capture"):
         return []
     text = _text(compiler.vocabulary, written)
     return [(one["name"], text[one["begin"] : one["end"]]) for one in _located(compiler, constraint, written)["captures"]]
@@ -23,10 +23,15 @@ def captures(compiler: Compiler, constraint: Constraint, written: Sequence[Piece
 
 def temperature(compiler: Compiler, constraint: Constraint, written: Sequence[Piece]) -> float | None:
     """The temperature that the innermost open rule wants, if one does."""
-    if "temperature" not in str(constraint.source):
+    if not _says(constraint, "temperature"):
         return None
     found: float | None = _located(compiler, constraint, written)["temperature"]
     return found
+
+
+def _says(constraint: Constraint, word: str) -> bool:
+    """Whether the word stands in a constraint, or in a grammar that it calls."""
+    return word in str(constraint.source) or word in constraint.options
 
 
 def _located(compiler: Compiler, constraint: Constraint, written: Sequence[Piece]) -> dict[str, Any]:

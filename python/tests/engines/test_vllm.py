@@ -5,6 +5,7 @@ and walk the same way.
 """
 
 import json
+import os
 import time
 from types import SimpleNamespace
 
@@ -325,7 +326,7 @@ def test_what_was_compiled_is_there_after_a_restart(tokenizer, vocabulary, monke
     requests = ready(m, Request("r", stops=vocabulary.eos, regex="[0-9]{3}"))
     masks(m, requests)
     m.clear_backend()
-    (file,) = folder.iterdir()
+    (file,) = folder.glob("*.maskwright")
     again = manager(tokenizer, monkeypatch)
     ready(again, Request("r", stops=vocabulary.eos, regex="[0-9]{3}"))
     # What is loaded is made ready then, and the request finds it.
@@ -349,6 +350,35 @@ def test_what_was_compiled_is_there_after_a_restart(tokenizer, vocabulary, monke
     assert "others may write it" in caplog.text
     last.clear_backend()
     assert not file.stat().st_mode & 0o077
+
+
+def test_processes_share_a_cache(tokenizer, vocabulary, monkeypatch, tmp_path):
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path))
+    first, second = manager(tokenizer, monkeypatch), manager(tokenizer, monkeypatch)
+    ready(first, Request("a", stops=vocabulary.eos, regex="[0-9]{3}"))
+    ready(second, Request("b", stops=vocabulary.eos, regex="[a-f]{3}"))
+    # Whoever is last, what the other one has compiled is not lost.
+    first.clear_backend()
+    second.clear_backend()
+    third = manager(tokenizer, monkeypatch)
+    ready(third, Request("a", stops=vocabulary.eos, regex="[0-9]{3}"), Request("b", stops=vocabulary.eos, regex="[a-f]{3}"))
+    assert third.backend.compiler.statistics()["requests"]["hit"] == 2
+    assert [file.suffix for file in tmp_path.iterdir() if not file.name.startswith(".")].count(".maskwright") == 1
+
+
+def test_what_is_no_file_in_the_cache_is_passed_over(tokenizer, vocabulary, monkeypatch, tmp_path, caplog):
+    from maskwright._cache import CacheFile
+
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path))
+    path = CacheFile(mw.Compiler(mw.Vocabulary.from_tokenizer(tokenizer, size=WIDTH)), tmp_path).path
+    # A pipe that nobody writes to must not be waited for, and a folder is no file.
+    for make in (os.mkfifo, os.mkdir):
+        make(path)
+        caplog.clear()
+        ready(m := manager(tokenizer, monkeypatch), request := Request("r", stops=vocabulary.eos, regex="[0-9]{3}"))
+        assert isinstance(request.grammar, plugin.Grammar) and str(path) in caplog.text
+        m.clear_backend()
+        path.rmdir() if path.is_dir() else path.unlink()
 
 
 def test_options_of_the_server_and_of_a_request(tokenizer, vocabulary, monkeypatch):
@@ -403,6 +433,23 @@ def test_a_limit_ends_its_request_and_not_the_batch(tokenizer, vocabulary, monke
     assert not bad.grammar.accept_tokens("bad", [a])
     assert bad.grammar.matcher.steps == 0
     assert good.grammar.accept_tokens("good", vocabulary.encode("12"))
+
+
+def test_a_constraint_that_takes_too_long_fails_and_is_not_asked_for_again(tokenizer, vocabulary, monkeypatch):
+    m = manager(tokenizer, monkeypatch)
+    ready(m, Request("first", regex="a"))
+    patient = m.backend.compiler
+    m.backend.compiler = mw.Compiler(patient.vocabulary, timeout=0.001)
+    slow = Request("slow", json={"type": "array", "prefixItems": [{"pattern": f"^(a|b)*a(a|b){{{n}}}$", "type": "string"} for n in range(8, 14)]})
+    m.grammar_init(slow)
+    deadline = time.monotonic() + 60
+    while not slow.structured_output_request.is_grammar_ready and time.monotonic() < deadline:
+        time.sleep(0.01)
+    # A TimeoutError would be taken for "not yet", and the request would wait for ever.
+    assert isinstance(slow.grammar, mw.LimitError) and "longer" in str(slow.grammar)
+    m.backend.compiler = patient
+    ready(m, request := Request("next", stops=vocabulary.eos, regex="b"))
+    assert isinstance(request.grammar, plugin.Grammar)
 
 
 def test_a_tokenizer_that_cannot_be_read_fails_its_requests_and_not_the_engine(monkeypatch):

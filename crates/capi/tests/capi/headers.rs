@@ -71,9 +71,23 @@ fn the_faces_use_the_same_words() {
             "{word}"
         );
     }
-    for word in ["fill_mask", "accept", "accept_bytes", "validate", "rollback", "reset", "fork", "set_budget"]
-    {
+    for word in [
+        "fill_mask",
+        "accept",
+        "accept_bytes",
+        "validate",
+        "rollback",
+        "reset",
+        "fork",
+        "set_budget",
+        "fill_draft_chain",
+        "fill_draft_tree",
+    ] {
         assert!(header.contains(&format!(" mw_matcher_{word}(")), "{word} in C");
+        assert!(stubs.contains(&format!("    def {word}(self")), "{word} in Python");
+    }
+    for word in ["save", "load"] {
+        assert!(header.contains(&format!(" mw_compiler_{word}(")), "{word} in C");
         assert!(stubs.contains(&format!("    def {word}(self")), "{word} in Python");
     }
     assert!(header.contains(" mw_fill_masks(") && stubs.contains("\ndef fill_masks("));

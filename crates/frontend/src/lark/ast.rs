@@ -13,13 +13,17 @@
 
 use maskwright_grammar::{CharSet, Span, Temperature, TokenSet};
 
+use super::named::Origin;
 use super::params::{Condition, Update};
+use crate::json_schema;
 
-/// A whole source: its outermost document and those inside of `%lark { … }`.
+/// A whole source: its outermost document, and those inside of `%lark { … }` or behind `@name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The documents. The outermost is the last one.
     pub documents: Vec<Document>,
+    /// Where grammars come from that were called by name.
+    pub origins: Vec<Origin>,
 }
 
 /// A list of definitions and directives.
@@ -179,9 +183,9 @@ pub enum Atom {
     Template(Box<str>, Vec<Item>),
     /// `<name>` and its kin: one token of the vocabulary.
     Token(TokenSet),
-    /// `%json { … }`, as text.
-    Json(Box<str>),
-    /// `%lark { … }`: its place in [`Source::documents`].
+    /// `%json { … }`, as text, or a schema behind `@name`, perhaps with options of its own.
+    Json(Box<str>, Option<Box<json_schema::Options>>),
+    /// `%lark { … }` or a grammar behind `@name`: its place in [`Source::documents`].
     Nested(usize),
     /// `( … )`.
     Group(Alternation),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use maskwright_grammar::{Diagnostic, Grammar, Span};
 
 use super::ast::{Alternation, Alternative, Atom, Item, Source};
-use super::{Options, lower, parse};
+use super::{Options, lower, named, parse};
 use crate::culprit::culprit;
 use crate::json_schema;
 
@@ -37,7 +37,8 @@ pub(super) fn why_empty(
     let (_, span, name) = suspects[found];
     let message =
         format!("no text can match `{}`, and some would if this {name} allowed any text", options.start);
-    Some(Diagnostic::error(span, message).with_help("leave it out, or let it allow more"))
+    let remark = Diagnostic::error(span, message).with_help("leave it out, or let it allow more");
+    named::in_source(vec![remark], &source.origins).pop()
 }
 
 /// Something because of which nothing may match, apart from what stands in it.

@@ -16,8 +16,8 @@
 //! at its end. One further to the left would lie within `b`, or begin in `b` and end within `s`; the second is possible only for a beginning
 //! of `s` that is also an end of `s`.
 //!
-//! With several texts to stop at, `b` is let through if that holds for one of them, with regard to all. A stop of one character leaves no room for the second case. So a pattern
-//! that a single character matches, such as `/\s*\n/`, needs the first condition alone.
+//! With several texts to stop at, `b` is let through if that holds for one of them, with regard to all. If no beginning of a stop is an end of one, the second case does not come about with that stop, and the
+//! first condition is enough for all texts. A pattern has such a stop if one of its texts has, before its last character, none with which a text of the pattern may end: `/\s*\n/` has a line break by itself, `/<[a-z]+>/` has `<a>`.
 
 use maskwright_grammar::{CharSet, Diagnostic, Expr, ExprId, GrammarBuilder, Span};
 
@@ -35,12 +35,12 @@ pub(super) fn before(body: ExprId, stop: &str, builder: &mut GrammarBuilder) -> 
     before_one_of(body, text, &[stop], builder)
 }
 
-/// The same for another stop; `None` if it is neither a choice of texts nor matched by a single character, or is matched by nothing at all.
+/// The same for another stop; `None` if it is neither a choice of texts nor has a text that no other one overlaps, or is matched by nothing at all.
 pub(super) fn before_any(body: ExprId, stop: ExprId, builder: &mut GrammarBuilder) -> Option<ExprId> {
     if may_be_empty(stop, builder) {
         return None;
     }
-    if may_be_one_character(stop, builder) {
+    if last_characters(stop, builder).is_some_and(|last| ends_first(stop, true, &last, builder)) {
         return Some(before_one_of(body, stop, &[], builder));
     }
     let parts = match builder.expr(stop) {
@@ -56,7 +56,7 @@ pub(super) fn before_any(body: ExprId, stop: ExprId, builder: &mut GrammarBuilde
     Some(before_one_of(body, stop, &texts, builder))
 }
 
-/// The texts of the body before the first stop, which is one of `stops`, or a single character if none are listed.
+/// The texts of the body before the first stop, which is one of `stops`, or no other overlaps it if none are listed.
 fn before_one_of(body: ExprId, stop: ExprId, stops: &[&str], builder: &mut GrammarBuilder) -> ExprId {
     let more = builder.any_text();
     let within = builder.seq([body, stop, more]);
@@ -101,23 +101,93 @@ fn may_be_empty(expr: ExprId, builder: &GrammarBuilder) -> bool {
     }
 }
 
-/// Whether some text of one character matches for certain.
-fn may_be_one_character(expr: ExprId, builder: &GrammarBuilder) -> bool {
+/// The characters with which a text may end, and perhaps some more. `None` where that is not clear.
+fn last_characters(expr: ExprId, builder: &GrammarBuilder) -> Option<CharSet> {
     match builder.expr(expr) {
-        Expr::Class(_) => true,
-        Expr::Bytes(bytes) => str::from_utf8(bytes).is_ok_and(|text| text.chars().count() == 1),
-        Expr::Alt(parts) => parts.iter().any(|part| may_be_one_character(*part, builder)),
-        Expr::Repeat { body, min, .. } => *min <= 1 && may_be_one_character(*body, builder),
+        Expr::Empty => Some(CharSet::none()),
+        Expr::Class(set) => Some(set.clone()),
+        Expr::Bytes(bytes) => {
+            let last = str::from_utf8(bytes).ok()?.chars().next_back();
+            Some(CharSet::from_ranges(last.map(|last| (last, last))))
+        }
+        Expr::Alt(parts) => parts
+            .iter()
+            .try_fold(CharSet::none(), |all, part| Some(union(&all, &last_characters(*part, builder)?))),
+        Expr::Repeat { body, .. } => last_characters(*body, builder),
         Expr::Seq(parts) => {
-            let is_empty =
-                |part: &ExprId| matches!(builder.expr(*part), Expr::Repeat { min: 0, .. } | Expr::Empty);
-            let mut others = parts.iter().filter(|part| !is_empty(part));
-            match (others.next(), others.next()) {
-                (Some(only), None) => may_be_one_character(*only, builder),
-                _ => false,
+            let mut all = CharSet::none();
+            for part in parts.iter().rev() {
+                all = union(&all, &last_characters(*part, builder)?);
+                if !may_be_empty(*part, builder) {
+                    break;
+                }
             }
+            Some(all)
+        }
+        _ => None,
+    }
+}
+
+/// Whether some text has no character of `last`, or, if it is the end of a stop, none but its last one, which then must be there. False where that is not clear.
+fn ends_first(expr: ExprId, is_end: bool, last: &CharSet, builder: &GrammarBuilder) -> bool {
+    let others = |text: &str| !text.chars().any(|c| last.contains(c));
+    match builder.expr(expr) {
+        Expr::Empty => !is_end,
+        Expr::Class(set) => is_end || !union(&set.complement(), last).is_all(),
+        Expr::Bytes(bytes) => str::from_utf8(bytes).is_ok_and(|text| {
+            let before = text.char_indices().next_back().map_or("", |(at, _)| &text[..at]);
+            if is_end { !text.is_empty() && others(before) } else { others(text) }
+        }),
+        Expr::Alt(parts) => parts.iter().any(|part| ends_first(*part, is_end, last, builder)),
+        // Once is enough for an end; before that, no time at all is, where that may be.
+        Expr::Repeat { body, min, .. } => match (*min, is_end) {
+            (0, false) => true,
+            (0 | 1, _) => ends_first(*body, is_end, last, builder),
+            (_, false) => ends_first(*body, false, last, builder),
+            (_, true) => ends_first(*body, false, last, builder) && ends_first(*body, is_end, last, builder),
+        },
+        Expr::Seq(parts) if !is_end => parts.iter().all(|part| ends_first(*part, false, last, builder)),
+        // One part has the last character, those behind it are empty.
+        Expr::Seq(parts) => {
+            let needed = parts.iter().rposition(|part| !may_be_empty(*part, builder)).unwrap_or(0);
+            for (at, part) in parts.iter().enumerate() {
+                if at >= needed && ends_first(*part, true, last, builder) {
+                    return true;
+                }
+                if !ends_first(*part, false, last, builder) {
+                    return false;
+                }
+            }
+            false
         }
         _ => false,
+    }
+}
+
+fn union(a: &CharSet, b: &CharSet) -> CharSet {
+    CharSet::from_ranges(a.ranges().iter().chain(b.ranges()).copied())
+}
+
+/// The length in bytes, if all texts have the same.
+pub(super) fn length(expr: ExprId, builder: &GrammarBuilder) -> Option<usize> {
+    match builder.expr(expr) {
+        Expr::Empty => Some(0),
+        Expr::Bytes(bytes) => Some(bytes.len()),
+        Expr::Class(set) => {
+            let mut lengths = set.ranges().iter().flat_map(|(from, to)| [from.len_utf8(), to.len_utf8()]);
+            let first = lengths.next()?;
+            lengths.all(|length| length == first).then_some(first)
+        }
+        Expr::Seq(parts) => parts.iter().map(|part| length(*part, builder)).sum(),
+        Expr::Alt(parts) => {
+            let mut lengths = parts.iter().map(|part| length(*part, builder));
+            let first = lengths.next()??;
+            lengths.all(|length| length == Some(first)).then_some(first)
+        }
+        Expr::Repeat { body, min, max } if *max == Some(*min) => {
+            length(*body, builder)?.checked_mul(usize::try_from(*min).ok()?)
+        }
+        _ => None,
     }
 }
 

@@ -27,7 +27,7 @@ use super::Options;
 use super::ast::{Alternation, Alternative, Atom, Definition, Ending, Item, Sort, Source, Visit};
 use super::race::{Races, Start, races};
 use super::resolve::{Scope, resolve};
-use super::{ending, schema, substring, terminal, warn};
+use super::{ending, named, schema, substring, terminal, warn};
 use crate::json_schema;
 use crate::notation::{parts::Part, remarks::Remarks};
 use crate::stopped::stopped;
@@ -38,7 +38,8 @@ pub fn lower(
     options: &Options,
     schemas: &json_schema::Options,
 ) -> Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let scopes = resolve(source, options)?;
+    let in_source = |remarks| named::in_source(remarks, &source.origins);
+    let scopes = resolve(source, options).map_err(in_source)?;
     let mut warnings = Remarks::default();
     for scope in &scopes {
         warn::unused(scope, &mut warnings);
@@ -63,7 +64,8 @@ pub fn lower(
     let outermost = scopes.len() - 1;
     let root = lowering.root(outermost);
     lowering.build_instances();
-    lowering.finish(root, outermost)
+    let (grammar, warnings) = lowering.finish(root, outermost).map_err(in_source)?;
+    Ok((grammar, in_source(warnings)))
 }
 
 /// A rule with what its parameters stand for.
@@ -187,7 +189,7 @@ impl<'a> Lowering<'a> {
         if let Some((tokens, _)) = attributes.max_tokens {
             body = self.builder.limit(body, u32::try_from(tokens).unwrap_or(u32::MAX));
         }
-        let notes = self.notes(definition);
+        let notes = self.notes(definition, inner);
         if !is_terminal {
             self.builder.annotate(rule, notes);
             return body;
@@ -203,22 +205,22 @@ impl<'a> Lowering<'a> {
     }
 
     /// What the attributes of a rule say beside which texts it matches.
-    fn notes(&mut self, definition: &Definition) -> Notes {
+    fn notes(&mut self, definition: &'a Definition, place: Place<'_>) -> Notes {
         let attributes = &definition.attributes;
         let mut notes =
             Notes { captures: Vec::new(), temperature: attributes.temperature.map(|(value, _)| value) };
         for capture in &attributes.captures {
             let part = match (&attributes.ending, capture.is_stop) {
-                (Some((Ending::Suffix(Atom::Literal { text, .. }), _)), false) => {
-                    Captured::Without(text.len())
-                }
-                (Some((Ending::Suffix(Atom::Literal { text, .. }), _)), true) => Captured::Last(text.len()),
-                (Some((Ending::Suffix(_), _)), _) => {
-                    let message = "where a suffix that is no text begins cannot be told, so nothing is captured up to it or from it";
-                    self.errors.push(
-                        Diagnostic::error(capture.span, message).with_help("write the suffix as a text"),
-                    );
-                    continue;
+                (Some((Ending::Suffix(suffix), span)), is_stop) => {
+                    let suffix = self.atom(suffix, *span, place).build(&mut self.builder);
+                    let Some(length) = ending::length(suffix, &self.builder) else {
+                        let message = "where a suffix of several lengths begins cannot be told, so nothing is captured up to it or from it";
+                        let help =
+                            "write the suffix as a text, or as a pattern whose texts have the same length";
+                        self.errors.push(Diagnostic::error(capture.span, message).with_help(help));
+                        continue;
+                    };
+                    if is_stop { Captured::Last(length) } else { Captured::Without(length) }
                 }
                 (_, true) => {
                     let message =
@@ -255,8 +257,7 @@ impl<'a> Lowering<'a> {
                     self.warnings.push(ending::warning("…", span));
                     return before;
                 }
-                let message =
-                    "`stop` must be a text, a choice of texts, or a terminal that a single character matches";
+                let message = "`stop` must be a text, a choice of texts, or a terminal with a text that no other one overlaps";
                 let help = "write `suffix=…`, which may be any terminal and stays part of the text";
                 self.errors.push(Diagnostic::error(span, message).with_help(help));
                 self.builder.never()
@@ -325,7 +326,7 @@ impl<'a> Lowering<'a> {
                 Visit::Item(Item { atom: Atom::Name(name), .. }, _) => is_terminal(name),
                 Visit::Item(Item { atom, .. }, _) => !matches!(
                     atom,
-                    Atom::Call(..) | Atom::Template(..) | Atom::Token(_) | Atom::Json(_) | Atom::Nested(_)
+                    Atom::Call(..) | Atom::Template(..) | Atom::Token(_) | Atom::Json(..) | Atom::Nested(_)
                 ),
                 Visit::Condition(..) => false,
             };
@@ -519,7 +520,7 @@ impl<'a> Lowering<'a> {
             }
             Atom::Range(set) => self.builder.class(set.clone()),
             Atom::Token(set) => self.builder.token(set.clone()),
-            Atom::Regex { .. } | Atom::Substring(_) | Atom::Json(_) => self.quote(atom, span),
+            Atom::Regex { .. } | Atom::Substring(_) | Atom::Json(..) => self.quote(atom, span),
         };
         self.as_terminal(terminal, span, place)
     }
@@ -579,7 +580,7 @@ impl<'a> Lowering<'a> {
                 self.or_never(lowered)
             }
             Atom::Substring(chunks) => substring::lower(chunks, &mut self.builder),
-            Atom::Json(text) => self.schema(text, span),
+            Atom::Json(text, options) => self.schema(text, options.as_deref(), span),
             _ => self.builder.never(),
         };
         self.quoted.insert(span, quoted);
@@ -595,8 +596,8 @@ impl<'a> Lowering<'a> {
     }
 
     /// The grammar of a schema, as a rule of its own.
-    fn schema(&mut self, text: &str, span: Span) -> ExprId {
-        let (text, options) = match schema::with_options(text, self.schemas) {
+    fn schema(&mut self, text: &str, own: Option<&json_schema::Options>, span: Span) -> ExprId {
+        let (text, options) = match schema::with_options(text, own.unwrap_or(self.schemas)) {
             Ok(read) => read,
             Err((name, help)) => {
                 let message = format!("the option `{name}` of `x-guidance` in this schema is not offered");

@@ -26,6 +26,7 @@
 //! | `params`    | the 64-bit parameter of parametric rules                                                    |
 //! | `resolve`   | names → definitions: undefined, defined twice, unused, a rule where a terminal must stand     |
 //! | `race`      | which terminals begin where a lazy one does                                                 |
+//! | `named`     | grammars that are given beside the source, and called as `@name`                            |
 //! | `lower`     | definitions → [`Grammar`]; `terminal` patterns, `ending` lazy matches, `substring` `%regex`, `schema` `%json` |
 //! | `warn`      | what is right, but perhaps not meant                                                        |
 //! | `empty`     | which part is to blame if no text matches                                                   |
@@ -38,6 +39,7 @@ mod empty;
 pub(crate) mod ending;
 mod lex;
 mod lower;
+pub mod named;
 pub mod params;
 mod parse;
 mod race;
@@ -47,9 +49,12 @@ pub(crate) mod substring;
 mod terminal;
 mod warn;
 
+use std::collections::BTreeMap;
+
 use maskwright_grammar::{Diagnostic, Grammar};
 
 pub use lower::lower;
+pub use named::Named;
 pub use parse::parse;
 
 use crate::json_schema;
@@ -68,6 +73,9 @@ use crate::json_schema;
 pub struct Options {
     /// The rule that a whole text must match; `start` unless told otherwise.
     pub start: String,
+    /// The grammars that the source may call, as `@name`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub grammars: BTreeMap<String, Named>,
     /// How large a source may be.
     pub limits: Limits,
 }
@@ -93,7 +101,7 @@ pub struct Limits {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { start: "start".into(), limits: Limits::default() }
+        Self { start: "start".into(), grammars: BTreeMap::new(), limits: Limits::default() }
     }
 }
 

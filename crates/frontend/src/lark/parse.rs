@@ -7,11 +7,14 @@ mod atom;
 mod head;
 mod value;
 
+use std::collections::BTreeMap;
+
 use maskwright_automata::must_stop;
 use maskwright_grammar::{Cause, Diagnostic, Span};
 
 use super::ast::{Alternation, Alternative, Atom, Document, Item, Sort, Source};
-use super::lex::{Kind, Token, lex};
+use super::lex::{Kind, Token};
+use super::named::{self, Named, Origin};
 use super::{Limits, Options};
 use crate::notation::remarks::Remarks;
 use crate::stopped::stopped;
@@ -20,23 +23,37 @@ use crate::stopped::stopped;
 pub fn parse(source: &str, options: &Options) -> Result<Source, Vec<Diagnostic>> {
     let limits = &options.limits;
     let mut errors = Remarks::default();
-    if source.len() > limits.source_bytes {
+    let (whole, places) = named::whole(source, &options.grammars);
+    if whole.len() > limits.source_bytes {
         let message =
-            format!("the grammar has {} bytes, more than the limit of {}", source.len(), limits.source_bytes);
-        let remark = Diagnostic::error(Span::at(limits.source_bytes), message);
+            format!("the grammar has {} bytes, more than the limit of {}", whole.len(), limits.source_bytes);
+        let remark = Diagnostic::error(Span::at(limits.source_bytes.min(source.len())), message);
         return Err(vec![
             remark.with_help("make it smaller, or raise the limit `source_bytes`").because(Cause::Limit),
         ]);
     }
-    let tokens = lex(source, &mut errors);
-    let mut parser =
-        Parser { source, tokens, at: 0, depth: 0, definitions: 0, limits, errors, documents: Vec::new() };
+    let tokens = named::tokens(&whole, Span::new(0, source.len()), &mut errors);
+    let mut parser = Parser {
+        source: &whole,
+        tokens,
+        at: 0,
+        end: source.len(),
+        depth: 0,
+        definitions: 0,
+        limits,
+        errors,
+        documents: Vec::new(),
+        grammars: &options.grammars,
+        places,
+        called: BTreeMap::new(),
+        origins: Vec::new(),
+    };
     let document = parser.document(false);
     parser.documents.push(document);
     if parser.errors.is_empty() {
-        Ok(Source { documents: parser.documents })
+        Ok(Source { documents: parser.documents, origins: parser.origins })
     } else {
-        Err(parser.errors.into_vec())
+        Err(named::in_source(parser.errors.into_vec(), &parser.origins))
     }
 }
 
@@ -49,6 +66,8 @@ struct Parser<'a> {
     source: &'a str,
     tokens: Vec<Token>,
     at: usize,
+    /// Where the text ends to which the tokens belong.
+    end: usize,
     /// How many groups, complements, conditions and documents are open.
     depth: usize,
     /// How many definitions were read, in all documents.
@@ -57,6 +76,13 @@ struct Parser<'a> {
     errors: Remarks,
     /// Nested documents, complete.
     documents: Vec<Document>,
+    /// The grammars that can be called.
+    grammars: &'a BTreeMap<String, Named>,
+    /// Where those of the language of Lark stand.
+    places: BTreeMap<Box<str>, Span>,
+    /// Those that were called: the number of the document, or `None` while it is being read.
+    called: BTreeMap<Box<str>, Option<usize>>,
+    origins: Vec<Origin>,
 }
 
 impl Parser<'_> {
@@ -298,7 +324,7 @@ impl Parser<'_> {
 
     /// Where the next token stands.
     fn here(&self) -> Span {
-        self.tokens.get(self.at).map_or(Span::at(self.source.len()), |token| token.span)
+        self.tokens.get(self.at).map_or(Span::at(self.end), |token| token.span)
     }
 
     /// Where the token before ends.

@@ -264,6 +264,160 @@ fn limits_are_named() {
     assert_eq!(lark_errors(&format!("start: {name}"))[0].message, "a name has 1000 bytes at most");
 }
 
+/// `stop` by its definition: a text of the body behind which some stop comes, such that none came before. Every text over three characters, and every stop up to four.
+#[test]
+fn stops_are_what_their_definition_says() {
+    let mut texts = vec![String::new()];
+    let mut last = texts.clone();
+    for _ in 0..5 {
+        last = last.iter().flat_map(|text| ["a", "b", ";"].map(|c| format!("{text}{c}"))).collect();
+        texts.extend(last.iter().cloned());
+    }
+    let mut told = (0, 0, 0);
+    for body in ["/[ab;]*/", "/a[ab;]*|b/", "/(ab)*;?a*/"] {
+        for stop in [
+            "/a*;/",
+            "/;[ab]?/",
+            "/[ab];/",
+            "/a+b/",
+            "/ab|;/",
+            "/(ab|b);/",
+            "/;;/",
+            "/[ab]{2}/",
+            "/a(b|;)b/",
+            "\";a\"i",
+            "/b(a|;)?/",
+            "/;?ab/",
+        ] {
+            let Ok((grammar, _)) = read_lark(&format!("start: x\nx[stop={stop}]: {body}"), None) else {
+                told.2 += 1;
+                continue;
+            };
+            let (whole, only) = (
+                lark_grammar(&format!("start: X\nX: {body} {stop}")),
+                lark_grammar(&format!("start: {stop}")),
+            );
+            let (body_alone, stops): (_, Vec<_>) = (
+                lark_grammar(&format!("start: {body}")),
+                texts.iter().filter(|text| text.len() <= 4 && matches(&only, text.as_bytes())).collect(),
+            );
+            for text in texts.iter().filter(|text| text.len() <= 4) {
+                let is_first = |end: &&&String| {
+                    let both = format!("{text}{end}");
+                    !(0..both.len()).any(|cut| matches(&whole, &both.as_bytes()[..cut]))
+                };
+                let expected =
+                    matches(&body_alone, text.as_bytes()) && stops.iter().any(|end| is_first(&end));
+                assert_eq!(matches(&grammar, text.as_bytes()), expected, "{text:?} of {body} before {stop}");
+                *if expected { &mut told.0 } else { &mut told.1 } += 1;
+            }
+        }
+    }
+    assert!(told.0 > 100 && told.1 > 100 && told.2 <= 9, "{told:?}");
+}
+
+fn named(grammars: &[(&str, lark::Named)], source: &str) -> Read {
+    let mut options = lark::Options::default();
+    options.grammars = grammars.iter().map(|(name, one)| ((*name).to_owned(), one.clone())).collect();
+    lark::grammar(source, &options, &json_schema::Options::default())
+}
+
+/// A grammar behind `@name` is what it is inside of `%lark { … }`, and a schema what it is behind `%json`: the texts that both match are the same, at every cut.
+#[test]
+fn grammars_by_name_are_those_in_place() {
+    let inner = "start: x \",\" X\nx: X+\nX: /[0-9]/\n%ignore \" \"";
+    let schema = r#"{"type": "array", "items": {"const": 1}, "maxItems": 2}"#;
+    let called = named(
+        &[
+            ("inner", lark::Named::Lark(inner.into())),
+            ("list", lark::Named::JsonSchema { schema: schema.into(), options: None }),
+        ],
+        "start: \"(\" @inner \")\" @list (\"|\" @inner)? // @nothing\nX: \"@inner\"",
+    );
+    let (called, _) = called.unwrap_or_else(|errors| panic!("{errors:?}"));
+    let in_place = lark_grammar(&format!(
+        "start: \"(\" %lark {{\n{inner}\n}} \")\" %json {schema} (\"|\" %lark {{\n{inner}\n}})?"
+    ));
+    let mut judged = (0, 0);
+    for text in [
+        "(1,2)[]",
+        "( 1 2 , 3 )[1, 1]|1,1",
+        "(1,2)",
+        "(1,2)[2]",
+        "(,)[]",
+        "(1,2)[]|",
+        "(12,3) []",
+        "(1, 2) [1]",
+    ] {
+        for cut in 0..=text.len() {
+            let text = text[..cut].as_bytes();
+            assert_eq!(matches(&called, text), matches(&in_place, text), "{cut}");
+            *if matches(&called, text) { &mut judged.0 } else { &mut judged.1 } += 1;
+        }
+    }
+    assert!(judged.0 >= 4 && judged.1 > 30, "{judged:?}");
+}
+
+#[test]
+fn a_schema_by_name_may_have_options_of_its_own() {
+    let schema = r#"{"type": "array", "items": {"const": 1}, "minItems": 2, "maxItems": 2}"#.to_owned();
+    let mut options = json_schema::Options::default();
+    options.whitespace = json_schema::Whitespace::Compact;
+    let compact = lark::Named::JsonSchema { schema: schema.clone(), options: Some(Box::new(options)) };
+    let other = lark::Named::JsonSchema { schema, options: None };
+    let (grammar, _) = named(&[("a", compact), ("b", other)], "start: @a @b").expect("good");
+    assert!(matches(&grammar, b"[1,1][1, 1]"));
+    assert!(!matches(&grammar, b"[1, 1][1,1]"));
+}
+
+#[test]
+fn what_is_wrong_with_a_grammar_by_name_is_told_where_it_is_called() {
+    let lark = |text: &str| lark::Named::Lark(text.into());
+    let long = "x".repeat(100);
+    let cases: &[(&[(&str, lark::Named)], &str, &str)] = &[
+        (&[], "start: @gone", "no grammar named `gone` was given"),
+        (&[("come", lark("start: \"a\""))], "start: @gone", "no grammar named `gone` was given"),
+        (
+            &[("a", lark("start: \"x\" @b")), ("b", lark("start: @a"))],
+            "start: \"y\" @a",
+            "in `@b`, line 1, column 8: the grammar `a` calls itself",
+        ),
+        (&[("a", lark("start: (\"x\""))], "start: @a", "in `@a`, line 1, column 8: this `(` is not closed"),
+        (
+            &[("a", lark("start: x\nx: \"ä\" y"))],
+            "start: @a",
+            "in `@a`, line 2, column 8: `y` is not defined",
+        ),
+        (&[("a", lark("begin: \"x\""))], "start: @a", "in `@a`, line 1, column 1: "),
+        (&[("a", lark("start: /(/"))], "start: @a", "in `@a`, line 1, column 9: "),
+        (&[("a", lark(&long))], "start: @a", "in `@a`, line 1, column 101: "),
+        (&[("a", lark("start: \"x"))], "start: @a", "in `@a`, line 1, column 8: "),
+    ];
+    for (grammars, source, message) in cases {
+        let errors = named(grammars, source).expect_err("wrong");
+        assert!(errors[0].message.starts_with(message), "{source}: {errors:?}");
+        let call = source.find('@').expect("a call");
+        for error in &errors {
+            assert_eq!(error.span.start, call, "{source}: {error:?}");
+        }
+        check_remarks(source, &errors);
+    }
+    let schema = lark::Named::JsonSchema { schema: "{\"type\": \"nothing\"}".into(), options: None };
+    let errors = named(&[("a", schema)], "start: @a").expect_err("wrong");
+    assert!(errors[0].message.starts_with("in this schema"), "{errors:?}");
+    // What nobody calls is not read.
+    assert!(named(&[("a", lark("start: ("))], "start: \"x\"").is_ok());
+    // Warnings have a place, too.
+    let (_, warnings) =
+        named(&[("a", lark("start: x\nx[stop=\"b\"]: /a*/"))], "start: \"x\" @a").expect("good");
+    assert!(
+        warnings
+            .iter()
+            .any(|warning| warning.message.starts_with("in `@a`, line 2") && warning.span.start == 11),
+        "{warnings:?}"
+    );
+}
+
 #[test]
 fn spans_in_the_source_lead_back_to_the_text() {
     let text = "start: \"a\" | (b /[x-z]/i~2..3) // done\nb[suffix=\"x\"]: \"c\"";

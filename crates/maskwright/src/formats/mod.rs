@@ -376,6 +376,23 @@ impl ModelFormat {
         self.reasoning.is_some()
     }
 
+    /// What reasoning stands between: what begins it, and what may end it. `None` if it cannot be told by that alone: the format has none, or everything stands in messages or blocks.
+    ///
+    /// ```
+    /// use maskwright::formats::ModelFormat;
+    ///
+    /// let qwen = ModelFormat::named("qwen3")?;
+    /// assert_eq!(qwen.reasoning_markers(), Some(("<think>", &["</think>".to_owned()][..])));
+    /// assert_eq!(ModelFormat::named("harmony")?.reasoning_markers(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reasoning_markers(&self) -> Option<(&str, &[String])> {
+        if self.messages.is_some() || self.blocks.is_some() {
+            return None;
+        }
+        self.reasoning.as_ref().map(|reasoning| (&*reasoning.begin, reasoning.end.list()))
+    }
+
     /// Whether a prompt ends where reasoning begins, so that the model is inside it ([`Thinking::Begun`]).
     ///
     /// ```

@@ -29,17 +29,21 @@
 //! schema asks a [resolver](crate::json_schema::Resolver) for other documents is left out: a function cannot be saved.
 
 use core::fmt;
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use maskwright_vocab::pack::{self, OpenError, Reader, Writer};
 
 use super::sync::lock;
 use super::{Client, Error};
+use crate::backend::Backend;
 use crate::{Constraint, Options};
 
 const MAGIC: &[u8; 16] = b"maskwright warm\0";
 /// To be raised with every change of the format.
 const VERSION: u32 = 1;
+/// How many constraints of another file are kept.
+const OTHERS: usize = 4096;
 
 /// What was written.
 ///
@@ -101,21 +105,37 @@ pub struct Warm {
 
 impl Client {
     /// Writes all constraints of this client's backend that are ready, whatever their options, and what they share.
-    pub fn save(&self, mut target: impl Write) -> io::Result<Saved> {
+    pub fn save(&self, target: impl Write) -> io::Result<Saved> {
+        self.save_with(&[], target)
+    }
+
+    /// The same, and the constraints of another file that are not among them: one that another process has written, which would be overwritten by this one. Only its texts are
+    /// taken, at most 4,096. A file that [`load`](Self::load) would refuse adds nothing.
+    pub fn save_with(&self, other: &[u8], mut target: impl Write) -> io::Result<Saved> {
         let shared = &self.owner.shared;
         let keys = lock(&shared.cache).ready(self.backend);
         let (kept, left_out): (Vec<_>, Vec<_>) =
             keys.iter().partition(|key| key.options.json_schema.resolver.is_none());
-        let texts: Vec<(&Options, &Constraint)> =
+        let own: HashSet<(&Options, &Constraint)> =
             kept.iter().map(|key| (&*key.options, &key.constraint)).collect();
         let mut body = Writer::default();
         let backend = shared.backends()[self.backend].backend.clone();
+        let others = opened(other, &*backend).map(|(_, texts)| texts).unwrap_or_default();
+        let mut texts: Vec<(&Options, &Constraint)> =
+            kept.iter().map(|key| (&*key.options, &key.constraint)).collect();
+        texts.extend(
+            others
+                .iter()
+                .map(|(options, constraint)| (options, constraint))
+                .filter(|text| !own.contains(text))
+                .take(OTHERS),
+        );
         body.bytes(backend.name().as_bytes());
         body.wide(backend.vocabulary().fingerprint());
         body.bytes(&backend.save_shared().unwrap_or_default());
         body.bytes(&serde_json::to_vec(&texts)?);
         target.write_all(&pack::seal(MAGIC, VERSION, &body.finish()))?;
-        Ok(Saved { constraints: kept.len(), left_out: left_out.len() })
+        Ok(Saved { constraints: texts.len(), left_out: left_out.len() })
     }
 
     /// Loads what [`save`](Self::save) wrote for the same backend and vocabulary, and waits until its constraints are ready. If the
@@ -123,20 +143,7 @@ impl Client {
     pub fn load(&self, file: &[u8]) -> Result<Warm, LoadError> {
         let registered = self.owner.shared.backends()[self.backend].clone();
         let backend = &registered.backend;
-        let corrupt = |how| LoadError::Open(OpenError::Corrupt(how));
-        let mut body = Reader::new(pack::open(MAGIC, VERSION, file).map_err(LoadError::Open)?);
-        if body.bytes().map_err(corrupt)? != backend.name().as_bytes() {
-            return Err(LoadError::OtherBackend);
-        }
-        if body.wide().map_err(corrupt)? != backend.vocabulary().fingerprint() {
-            return Err(LoadError::OtherVocabulary);
-        }
-        let (learnt, texts) = (body.bytes().map_err(corrupt)?, body.bytes().map_err(corrupt)?);
-        let texts: Vec<(Options, Constraint)> =
-            serde_json::from_slice(texts).map_err(|_| corrupt("its constraints cannot be read"))?;
-        if !body.is_empty() {
-            return Err(corrupt("there is something after its constraints"));
-        }
+        let (learnt, texts) = opened(file, &**backend)?;
         if !learnt.is_empty() {
             backend.load_shared(learnt).map_err(LoadError::Learnt)?;
             registered.began_anew();
@@ -167,6 +174,27 @@ impl Client {
         }
         warm
     }
+}
+
+/// The parts of a file: what constraints share, and their texts.
+fn opened<'f>(
+    file: &'f [u8],
+    backend: &dyn Backend,
+) -> Result<(&'f [u8], Vec<(Options, Constraint)>), LoadError> {
+    let corrupt = |how| LoadError::Open(OpenError::Corrupt(how));
+    let mut body = Reader::new(pack::open(MAGIC, VERSION, file).map_err(LoadError::Open)?);
+    if body.bytes().map_err(corrupt)? != backend.name().as_bytes() {
+        return Err(LoadError::OtherBackend);
+    }
+    if body.wide().map_err(corrupt)? != backend.vocabulary().fingerprint() {
+        return Err(LoadError::OtherVocabulary);
+    }
+    let (learnt, texts) = (body.bytes().map_err(corrupt)?, body.bytes().map_err(corrupt)?);
+    let texts = serde_json::from_slice(texts).map_err(|_| corrupt("its constraints cannot be read"))?;
+    if !body.is_empty() {
+        return Err(corrupt("there is something after its constraints"));
+    }
+    Ok((learnt, texts))
 }
 
 /// Why a saved service cannot be loaded.

@@ -115,6 +115,36 @@ fn what_was_loaded_can_be_saved_again() {
     assert_eq!(client(&vocabulary).load(&again).expect("a file").ready, 4);
 }
 
+/// Two processes that save into one file: what the second writes has what the first had compiled.
+#[test]
+fn constraints_of_another_file_are_kept() {
+    let vocabulary = vocabulary();
+    let all = constraints();
+    let (first, second) = (client(&vocabulary), client(&vocabulary));
+    for (client, some) in [(&first, &all[..3]), (&second, &all[2..])] {
+        for constraint in some {
+            drop(walk(client, constraint, 1));
+        }
+    }
+    let file = saved(&first);
+    let mut both = Vec::new();
+    assert_eq!(second.save_with(&file, &mut both).expect("a file").constraints, all.len());
+    let third = client(&vocabulary);
+    assert_eq!(third.load(&both).expect("a file").ready, all.len());
+    for constraint in &all {
+        assert_eq!(third.request(constraint).lookup(), Lookup::Hit);
+        assert_eq!(walk(&third, constraint, 7), walk(&client(&vocabulary), constraint, 7));
+    }
+    // What would not be loaded adds nothing.
+    let alone = saved(&second);
+    for other in [&b"something else"[..], &file[..file.len() / 2]] {
+        let mut target = Vec::new();
+        second.save_with(other, &mut target).expect("a file");
+        assert_eq!(client(&vocabulary).load(&target).expect("a file").ready, all.len() - 2);
+        assert!(target.len().abs_diff(alone.len()) * 10 < alone.len());
+    }
+}
+
 #[test]
 fn other_files_are_refused() {
     let vocabulary = vocabulary();

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ... import Constraint, ConstraintError, grammar as guessed_grammar, json_schema, lark, regex, structural_tag
-from .._named import named_lark
 
 GrammarFormat = Literal["lark", "gbnf", "ebnf", "cfg", "grammar", "json_schema", "json", "regex", "choice", "llguidance"]
 
@@ -37,7 +36,7 @@ def read_grammar(text: str) -> Constraint:
     if one.get("lark_grammar") is not None:
         # The first is the one that is meant, and may call the others by their names.
         named = {other.get("name"): _other(other) for other in others}
-        return named_lark(one["lark_grammar"], named) if named else lark(one["lark_grammar"])
+        return lark(one["lark_grammar"], grammars=named)
     if others:
         raise ConstraintError("only a grammar of Lark calls others; give it first")
     if one.get("json_schema") is not None:

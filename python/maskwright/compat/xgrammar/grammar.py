@@ -8,7 +8,6 @@ from typing import Any
 
 from ... import Compiler, Constraint, Error, ebnf, json_schema, lark, regex, structural_tag
 from ...constraints import schema_text
-from .._named import named_lark
 from .exception import DeserializeFormatError, InvalidJSONError, InvalidStructuralTagError, as_runtime_error, read_document, write_document
 from .structural_tag import StructuralTag, StructuralTagItem
 from .tokenizer_info import TokenizerInfo
@@ -54,7 +53,7 @@ class Grammar:
             if not isinstance(one, (Grammar, str)):
                 raise TypeError(f"the values must be Grammar instances or Lark strings, and {name!r} is of type {type(one).__name__}")
         named = {name: one.constraint if isinstance(one, Grammar) else one for name, one in (named_grammars or {}).items()}
-        made = _checked(Grammar(as_runtime_error(lambda: named_lark(lark_string, named)) if named else lark(lark_string)))
+        made = _checked(Grammar(as_runtime_error(lambda: lark(lark_string, grammars=named))))
         if tokenizer_info is not None:
             as_runtime_error(lambda: Compiler(tokenizer_info.vocabulary, workers=1).compile(made.constraint))
         return made

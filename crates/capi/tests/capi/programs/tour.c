@@ -238,6 +238,75 @@ static void requests(const mw_compiler *compiler) {
     free(page);
 }
 
+/* Guessed tokens: the rows are the masks that the matcher has behind them. */
+static void drafts(const mw_compiler *compiler) {
+    mw_matcher *matcher = start(compiler, MW_REGEX, "a(b|c)d");
+    uint32_t rows[5][SMALL_MASK + 1], expected[SMALL_MASK];
+    uint32_t tokens[4], parents[4];
+    uint8_t allowed[4];
+    size_t i;
+    tokens[0] = 'a';
+    tokens[1] = 'b';
+    tokens[2] = 'c';
+    tokens[3] = 'x';
+    memset(rows, 0x55, sizeof rows);
+    EXPECT(MW_OK, mw_matcher_fill_draft_chain(matcher, tokens, 3, &rows[0][0], SMALL_MASK + 1, allowed, SAY));
+    CHECK(allowed[0] == 1 && allowed[1] == 1 && allowed[2] == 0);
+    for (i = 0; i < 3; i++) {
+        EXPECT(MW_OK, mw_matcher_fill_mask(matcher, expected, SMALL_MASK, SAY));
+        CHECK(memcmp(rows[i], expected, sizeof expected) == 0);
+        if (i < 2) EXPECT(MW_OK, mw_matcher_accept(matcher, tokens[i], SAY));
+    }
+    memset(expected, 0, sizeof expected);
+    CHECK(memcmp(rows[3], expected, sizeof expected) == 0);
+    EXPECT(MW_OK, mw_matcher_rollback(matcher, 2, SAY));
+    /* A tree: b and c both behind a, and x where the matcher stands. */
+    parents[0] = MW_ROOT;
+    parents[1] = 0;
+    parents[2] = 0;
+    parents[3] = MW_ROOT;
+    EXPECT(MW_OK, mw_matcher_fill_draft_tree(matcher, tokens, parents, 4, &rows[0][0], SMALL_MASK + 1, allowed, SAY));
+    CHECK(allowed[0] == 1 && allowed[1] == 1 && allowed[2] == 1 && allowed[3] == 0);
+    CHECK(memcmp(rows[2], rows[3], sizeof expected) == 0 && rows[2]['d' / 32] == 1u << 'd' % 32);
+    EXPECT(MW_OK, mw_matcher_fill_draft_chain(matcher, NULL, 0, &rows[0][0], SMALL_MASK + 1, NULL, SAY));
+    /* A parent must come before its children. */
+    parents[1] = 1;
+    EXPECT(MW_ARGUMENT, mw_matcher_fill_draft_tree(matcher, tokens, parents, 4, &rows[0][0], SMALL_MASK + 1, allowed, SAY));
+    EXPECT(MW_TOO_SHORT, mw_matcher_fill_draft_chain(matcher, tokens, 3, &rows[0][0], SMALL_MASK - 1, NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_matcher_fill_draft_chain(matcher, NULL, 3, &rows[0][0], SMALL_MASK + 1, NULL, SAY));
+    EXPECT(MW_ARGUMENT, mw_matcher_fill_draft_chain(NULL, tokens, 3, &rows[0][0], SMALL_MASK + 1, NULL, SAY));
+    mw_matcher_free(matcher);
+}
+
+/* What one compiler has learnt, in another. */
+static void restart(const mw_vocabulary *vocabulary, const mw_compiler *compiler) {
+    mw_compiler *other;
+    mw_compiled_constraint *constraint;
+    mw_statistics statistics = MW_STATISTICS_INIT;
+    uint8_t *file;
+    size_t length, written, ready;
+    EXPECT(MW_OK, mw_compile(compiler, MW_REGEX, "seen before", 11, &constraint, SAY));
+    mw_compiled_constraint_free(constraint);
+    EXPECT(MW_TOO_SHORT, mw_compiler_save(compiler, NULL, 0, &length, SAY));
+    file = (uint8_t *)malloc(length + 100000);
+    CHECK(file != NULL);
+    EXPECT(MW_OK, mw_compiler_save(compiler, file, length + 100000, &written, SAY));
+    EXPECT(MW_OK, mw_compiler_new(vocabulary, NULL, &other, SAY));
+    EXPECT(MW_FILE, mw_compiler_load(other, file, written / 2, &ready, SAY));
+    CHECK(ready == 0);
+    EXPECT(MW_FILE, mw_compiler_load(other, (const uint8_t *)"foreign", 7, &ready, SAY));
+    EXPECT(MW_OK, mw_compiler_load(other, file, written, &ready, SAY));
+    CHECK(ready > 0);
+    EXPECT(MW_OK, mw_compile(other, MW_REGEX, "seen before", 11, &constraint, SAY));
+    EXPECT(MW_OK, mw_compiler_statistics(other, &statistics, SAY));
+    CHECK(statistics.requests_hit == 1);
+    EXPECT(MW_ARGUMENT, mw_compiler_save(NULL, NULL, 0, &length, SAY));
+    EXPECT(MW_ARGUMENT, mw_compiler_load(NULL, file, written, &ready, SAY));
+    mw_compiled_constraint_free(constraint);
+    mw_compiler_free(other);
+    free(file);
+}
+
 static void choices(const mw_compiler *compiler) {
     static const char *const list[] = {"yes", "no", "the \"answer\""};
     mw_compiled_constraint *constraint;
@@ -358,6 +427,7 @@ int main(void) {
     vocabulary(small);
     languages(small);
     tools(compiler, small);
+    restart(small, compiler);
     /* So does a compiler its vocabulary. */
     mw_vocabulary_free(small);
     kinds(compiler);
@@ -365,6 +435,7 @@ int main(void) {
     budgets(compiler);
     batches(compiler);
     logits(compiler);
+    drafts(compiler);
     choices(compiler);
     remarks(compiler);
     requests(compiler);

@@ -1,11 +1,14 @@
 //! Items: an atom and its repetition.
 
+use core::mem;
+
 use maskwright_grammar::{CharSet, Span};
 
 use super::super::ast::{Alternation, Atom, Item};
 use super::super::lex::Kind;
+use super::super::named::{self, Named, Origin};
 use super::{Parser, Read, once};
-use crate::notation::tokens;
+use crate::notation::{nearest, tokens};
 
 impl Parser<'_> {
     /// An atom, perhaps repeated.
@@ -109,10 +112,7 @@ impl Parser<'_> {
             Some(Kind::Name) => self.named()?,
             Some(Kind::Special) => self.special()?,
             Some(Kind::Directive) => self.inline_directive()?,
-            Some(Kind::Reference) => {
-                let help = "put the other grammar here, with `%json { … }` or `%lark { … }`";
-                return self.fail(start, "there is no other grammar that could be referred to", help);
-            }
+            Some(Kind::Reference) => self.reference(start)?,
             Some(Kind::Sign("*" | "+" | "?")) => {
                 let help = "a repetition stands behind what is repeated";
                 return self.fail(start, "there is nothing to repeat", help);
@@ -210,6 +210,51 @@ impl Parser<'_> {
         }
         self.expect("}", " behind the arguments")?;
         Ok(Atom::Template(name, arguments))
+    }
+
+    /// `@name`: another grammar, which is read when it is called first.
+    fn reference(&mut self, place: Span) -> Read<Atom> {
+        self.at += 1;
+        let name: Box<str> = self.text(place)[1..].into();
+        match self.grammars.get(&*name) {
+            Some(Named::JsonSchema { schema, options }) => {
+                return Ok(Atom::Json(schema.as_str().into(), options.clone()));
+            }
+            Some(Named::Lark(_)) => {}
+            None => {
+                let message = format!("no grammar named `{name}` was given");
+                let known = nearest(&name, self.grammars.keys().map(String::as_str));
+                let help = match known {
+                    Some(known) => format!("did you mean `@{known}`?"),
+                    None => {
+                        "give it beside this one, or put it here, with `%json { … }` or `%lark { … }`".into()
+                    }
+                };
+                return self.fail(place, message, help);
+            }
+        }
+        match self.called.get(&name) {
+            Some(Some(document)) => return Ok(Atom::Nested(*document)),
+            Some(None) => {
+                let message = format!("the grammar `{name}` calls itself");
+                return self.fail(place, message, "make it a rule of the grammar that calls it");
+            }
+            None => {}
+        }
+        let part = self.places[&name];
+        self.origins.push(Origin::new(&name, self.source, part, place));
+        self.called.insert(name.clone(), None);
+        let document = self.deeper(|parser| {
+            let tokens = named::tokens(parser.source, part, &mut parser.errors);
+            let before = (mem::replace(&mut parser.tokens, tokens), mem::take(&mut parser.at), parser.end);
+            parser.end = part.end;
+            let document = parser.document(false);
+            (parser.tokens, parser.at, parser.end) = before;
+            Ok(document)
+        })?;
+        self.documents.push(document);
+        self.called.insert(name, Some(self.documents.len() - 1));
+        Ok(Atom::Nested(self.documents.len() - 1))
     }
 
     /// `<name>` or `<[numbers]>`.

@@ -194,7 +194,7 @@ impl Parser<'_> {
             "%json" => {
                 self.at += 1;
                 let (text, _) = self.json()?;
-                Ok(Atom::Json(text))
+                Ok(Atom::Json(text, None))
             }
             "%regex" => {
                 self.at += 1;

@@ -1,0 +1,324 @@
+"""What structured output costs in vLLM: the same requests without a structure, with ours, and with vLLM's own backends.
+
+    python bench/python/vllm_backends.py serve MODEL_FOLDER [--rounds 5] [--requests 16] [--tokens 64]
+    python bench/python/vllm_backends.py manager TOKENIZER_FOLDER_OR_FILE [--rows 16 64] [--steps 200]
+
+``serve`` starts a server for each backend and asks them in turn, round by round, so that what else the machine does hits all of them alike. In a round each server gets the requests at once without a structure, then with a schema
+that it has seen (*warm*), then each with a schema of its own that nobody has seen (*cold*). All texts have the same number of tokens: schemas ask for more than there is room for, and free text does not stop. A number is the
+median of the rounds; what is compared with free text is compared within a round and a server.
+
+``manager`` runs vLLM's ``StructuredOutputManager``, without a model, along documents that are valid: the time that a step of a batch waits for its masks and for its tokens to be taken.
+
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+BACKENDS = ("maskwright", "xgrammar", "guidance")
+
+
+def schema(tag: str) -> dict:
+    """A record as people write it, with names of its own."""
+    address = {
+        "type": "object",
+        "properties": {
+            f"street_{tag}": {"type": "string", "maxLength": 40},
+            "number": {"type": "integer", "minimum": 1, "maximum": 9999},
+            "country": {"enum": ["Norway", "Sweden", "Denmark", "Finland", "Iceland"]},
+        },
+        "required": [f"street_{tag}", "number", "country"],
+        "additionalProperties": False,
+    }
+    person = {
+        "type": "object",
+        "properties": {
+            f"name_{tag}": {"type": "string", "minLength": 3, "maxLength": 30},
+            "id": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{4}$"},
+            "score": {"type": "number"},
+            "active": {"type": "boolean"},
+            "nickname": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "address": {"$ref": "#/$defs/address"},
+        },
+        "required": [f"name_{tag}", "id", "score", "active", "nickname", "address"],
+        "additionalProperties": False,
+    }
+    return {
+        "$defs": {"address": address, "person": person},
+        "type": "object",
+        "properties": {"people": {"type": "array", "items": {"$ref": "#/$defs/person"}, "minItems": 8}},
+        "required": ["people"],
+        "additionalProperties": False,
+    }
+
+
+def document(tag: str, count: int) -> str:
+    """A text that the schema allows."""
+    people = [
+        {
+            f"name_{tag}": f"Person {at} of {count}", "id": f"AB-{1000 + at}", "score": 0.5 + at, "active": at % 2 == 0, "nickname": None if at % 3 else "Pip",
+            "address": {f"street_{tag}": f"Long Street {at}", "number": at + 1, "country": ["Norway", "Iceland"][at % 2]},
+        }
+        for at in range(count)
+    ]
+    return json.dumps({"people": people})
+
+
+# ---------------------------------------------------------------------------------------------------------------------------------------------- serve
+
+
+class Server:
+    """A server of vLLM with one backend."""
+
+    def __init__(self, backend: str, model: str, port: int, requests: int) -> None:
+        self.backend, self.port = backend, port
+        environment = {**os.environ, "MASKWRIGHT_VLLM": "1" if backend == "maskwright" else "0", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
+        environment.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+        environment.setdefault("VLLM_NO_USAGE_STATS", "1")
+        options = {"backend": backend if backend != "maskwright" else "xgrammar"}
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--served-model-name", "small", "--port", str(port),
+             "--max-model-len", "1024", "--max-num-seqs", str(requests), "--dtype", "bfloat16", "--enforce-eager",
+             "--structured-outputs-config", json.dumps(options)],
+            env=environment, stdout=self.log, stderr=subprocess.STDOUT,
+        )
+
+    def wait(self) -> None:
+        until = time.monotonic() + 1800
+        while time.monotonic() < until:
+            if self.process.poll() is not None:
+                break
+            try:
+                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+                connection.request("GET", "/health")
+                if connection.getresponse().status == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(2)
+        self.log.seek(0)
+        sys.exit(f"the server of {self.backend} did not start:\n{self.log.read()[-3000:]}")
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def ask(self, number: int, tokens: int, wanted: dict | None, begun: float) -> tuple[float, float, int, str]:
+        """One request: seconds to its first token and to its last, how many tokens came, and the text."""
+        body = {
+            "model": "small", "messages": [{"role": "user", "content": f"Tell me about {number} people who live in the north, one after the other."}],
+            "max_tokens": tokens, "temperature": 0.7, "seed": number, "stream": True, "stream_options": {"include_usage": True},
+        }
+        if wanted is None:
+            body["ignore_eos"] = True
+        else:
+            body["response_format"] = {"type": "json_schema", "json_schema": {"name": "people", "schema": wanted}}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+        connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise RuntimeError(f"{self.backend}: status {answer.status}: {answer.read()[:400]!r}")
+        first, count, text = None, 0, ""
+        for line in answer:
+            if not line.startswith(b"data: {"):
+                continue
+            piece = json.loads(line[6:])
+            if "error" in piece:
+                raise RuntimeError(f"{self.backend}: {piece['error']}")
+            if piece.get("usage"):
+                count = piece["usage"]["completion_tokens"]
+            for choice in piece.get("choices", []):
+                if choice["delta"].get("content"):
+                    first = first or time.perf_counter() - begun
+                    text += choice["delta"]["content"]
+        return first or float("nan"), time.perf_counter() - begun, count, text
+
+    def batch(self, requests: int, tokens: int, wanted: list[dict | None]) -> tuple[float, list[float]]:
+        """All requests at once: tokens a second, and the seconds to each first token."""
+        begun = time.perf_counter()
+        with ThreadPoolExecutor(requests) as threads:
+            answers = list(threads.map(lambda at: self.ask(at, tokens, wanted[at], begun), range(requests)))
+        for (_, _, count, text), one in zip(answers, wanted):
+            if count != tokens:
+                raise RuntimeError(f"{self.backend}: {count} tokens came instead of {tokens}: {text[-200:]!r}")
+            if one is not None and not text.lstrip().startswith("{"):
+                raise RuntimeError(f"{self.backend}: this is no JSON: {text[:80]!r}")
+        return requests * tokens / max(seconds for _, seconds, _, _ in answers), [first for first, _, _, _ in answers]
+
+
+def serve(options: argparse.Namespace) -> None:
+    servers = [Server(backend, options.model, options.port + at, options.requests) for at, backend in enumerate(BACKENDS)]
+    kinds = ("free", "warm", "cold")
+    speeds: dict[tuple[str, str], list[float]] = {(backend, kind): [] for backend in BACKENDS for kind in kinds}
+    firsts: dict[tuple[str, str], list[float]] = {(backend, kind): [] for backend in BACKENDS for kind in kinds}
+    try:
+        for server in servers:
+            server.wait()
+        n, tokens = options.requests, options.tokens
+        for number in range(-1, options.rounds):
+            for server in servers if number % 2 else reversed(servers):
+                for kind in kinds:
+                    tag = {"free": None, "warm": "warm", "cold": f"r{number + 1}"}[kind]
+                    wanted = [None if tag is None else schema(tag if kind == "warm" else f"{tag}_{at}") for at in range(n)]
+                    speed, first = server.batch(n, tokens, wanted)
+                    if number >= 0:
+                        speeds[server.backend, kind].append(speed)
+                        firsts[server.backend, kind].append(statistics.median(first))
+                        print(f"round {number + 1} {server.backend:11} {kind:5} {speed:7.1f} tokens/s, first {1000 * statistics.median(first):7.0f} ms", file=sys.stderr, flush=True)
+    finally:
+        for server in servers:
+            server.stop()
+    print(f"{options.requests} requests at once, {options.tokens} tokens each; medians of {options.rounds} rounds")
+    print("| | tokens/s | of free text in the same round | first token | beyond that of free text |")
+    print("|---|---:|---:|---:|---:|")
+    free = [speed for backend in BACKENDS for speed in speeds[backend, "free"]]
+    first = [one for backend in BACKENDS for one in firsts[backend, "free"]]
+    print(f"| free text, all servers | {statistics.median(free):.1f} | | {1000 * statistics.median(first):.0f} ms | |")
+    for kind in ("warm", "cold"):
+        for backend in BACKENDS:
+            share = statistics.median(mine / its for mine, its in zip(speeds[backend, kind], speeds[backend, "free"]))
+            later = statistics.median(mine - its for mine, its in zip(firsts[backend, kind], firsts[backend, "free"]))
+            print(f"| {backend}, {kind} schema | {statistics.median(speeds[backend, kind]):.1f} | {100 * share:.1f} % | {1000 * statistics.median(firsts[backend, kind]):.0f} ms | {1000 * later:+.0f} ms |")
+
+
+# -------------------------------------------------------------------------------------------------------------------------------------------- manager
+
+
+def manager(options: argparse.Namespace) -> None:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    os.environ["MASKWRIGHT_VLLM"] = "0"
+    import transformers
+    import vllm.v1.structured_output as structured
+    from vllm.sampling_params import SamplingParams, StructuredOutputsParams
+    from vllm.v1.structured_output.request import StructuredOutputRequest
+
+    path = pathlib.Path(options.tokenizer)
+    if path.is_file():
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path))
+        tokenizer.eos_token = next(text for text in ("<|eot_id|>", "<|im_end|>", "</s>") if text in tokenizer.get_vocab())
+    else:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(str(path))
+    width = len(tokenizer)
+    structured.cached_tokenizer_from_config = lambda model_config: tokenizer
+    originals = {name: getattr(structured.StructuredOutputManager, name) for name in ("grammar_init", "_create_grammar", "grammar_bitmask", "validate_tokens")}
+    validate = SamplingParams._validate_structured_outputs
+
+    def made(backend: str, rows: int) -> structured.StructuredOutputManager:
+        for name, original in originals.items():
+            setattr(structured.StructuredOutputManager, name, original)
+        structured.StructuredOutputManager._maskwright_is_installed = False
+        SamplingParams._validate_structured_outputs = validate
+        if backend == "maskwright":
+            import maskwright.vllm
+
+            maskwright.vllm.install()
+        config = SimpleNamespace(
+            backend=backend, disable_any_whitespace=False, disable_additional_properties=False, reasoning_parser="", reasoning_parser_plugin="", enable_in_reasoning=False,
+        )
+        return structured.StructuredOutputManager(
+            SimpleNamespace(
+                parallel_config=SimpleNamespace(distributed_executor_backend=None),
+                scheduler_config=SimpleNamespace(max_num_seqs=rows, async_scheduling=False),
+                speculative_config=None, num_speculative_tokens=0, structured_outputs_config=config,
+                model_config=SimpleNamespace(skip_tokenizer_init=False, get_vocab_size=lambda: width, is_diffusion=False),
+            )
+        )
+
+    def request(backend: str, name: str, wanted: dict) -> SimpleNamespace:
+        params = StructuredOutputsParams(json=wanted)
+        params._backend = backend
+        sampling = SamplingParams(structured_outputs=params, max_tokens=10_000, stop_token_ids=[tokenizer.eos_token_id])
+        return SimpleNamespace(
+            request_id=name, sampling_params=sampling, structured_output_request=StructuredOutputRequest.from_sampling_params(sampling),
+            use_structured_output=True, num_output_tokens=0, prompt_token_ids=[1], all_token_ids=[1],
+        )
+
+    def ready(one: SimpleNamespace) -> None:
+        while not one.structured_output_request.is_grammar_ready:
+            time.sleep(0.0001)
+        if isinstance(one.structured_output_request.grammar, BaseException):
+            raise one.structured_output_request.grammar
+
+    print(f"{path.name}, {width} tokens; microseconds, medians of {options.rounds} rounds of {options.steps} steps")
+    print("| rows | backend | masks of a step, median | mean | worst | tokens of a step taken, mean | ready, cold schema |")
+    print("|---:|---|---:|---:|---:|---:|---:|")
+    for rows in options.rows:
+        measured: dict[str, list[tuple[float, ...]]] = {backend: [] for backend in BACKENDS}
+        for number in range(options.rounds):
+            for backend in BACKENDS if number % 2 else reversed(BACKENDS):
+                m = made(backend, rows)
+                # The first request of an engine makes the backend, and reads the vocabulary.
+                m.grammar_init(warmup := request(backend, "warmup", {"type": "integer"}))
+                ready(warmup)
+                begun = time.perf_counter()
+                m.grammar_init(cold := request(backend, "cold", schema(f"x{number}")))
+                ready(cold)
+                m.grammar_bitmask({"cold": cold}, ["cold"], {})
+                compile_time = time.perf_counter() - begun
+                tokens = tokenizer.encode(document("warm", 60), add_special_tokens=False)
+                requests = {f"r{at}": request(backend, f"r{at}", schema("warm")) for at in range(rows)}
+                for one in requests.values():
+                    m.grammar_init(one)
+                for one in requests.values():
+                    ready(one)
+                # Rows stand at different places.
+                places = {name: at * 7 for at, name in enumerate(requests)}
+                for name, one in requests.items():
+                    if places[name] and not one.structured_output_request.grammar.accept_tokens(name, tokens[: places[name]]):
+                        raise SystemExit(f"{backend} refuses the document")
+                fills, takes = [], []
+                for _ in range(options.steps):
+                    begun = time.perf_counter()
+                    masks = m.grammar_bitmask(requests, list(requests), {})
+                    filled = time.perf_counter()
+                    for name, one in requests.items():
+                        if not one.structured_output_request.grammar.accept_tokens(name, [tokens[places[name]]]):
+                            raise SystemExit(f"{backend} refuses token {places[name]} of the document")
+                        places[name] += 1
+                    takes.append(time.perf_counter() - filled)
+                    fills.append(filled - begun)
+                    assert masks.shape[0] == rows
+                measured[backend].append((statistics.median(fills), statistics.fmean(fills), max(fills), statistics.fmean(takes), compile_time))
+        for backend in BACKENDS:
+            numbers = [1e6 * statistics.median(column) for column in zip(*measured[backend])]
+            print(f"| {rows} | {backend} | " + " | ".join(f"{number:,.0f}" for number in numbers) + " |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("serve")
+    one.add_argument("model")
+    one.add_argument("--rounds", type=int, default=5)
+    one.add_argument("--requests", type=int, default=16)
+    one.add_argument("--tokens", type=int, default=64)
+    one.add_argument("--port", type=int, default=8140)
+    one.set_defaults(run=serve)
+    two = commands.add_parser("manager")
+    two.add_argument("tokenizer")
+    two.add_argument("--rows", type=int, nargs="+", default=[16, 64])
+    two.add_argument("--steps", type=int, default=200)
+    two.add_argument("--rounds", type=int, default=5)
+    two.set_defaults(run=manager)
+    options = parser.parse_args()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()
