@@ -187,7 +187,8 @@ impl fmt::Debug for MatcherGuide {
         f.debug_struct("MatcherGuide")
             .field("matcher", &self.matcher)
             .field("jumps", &self.tokenizer.is_some())
-            .finish()
+            .field("has_temperatures", &self.follower.is_some())
+            .finish_non_exhaustive()
     }
 }
 

@@ -77,7 +77,7 @@ fn atom_tree(atom: &Atom, source: &Source) -> Tree {
             Tree::new(format!("call {name}"), arguments.collect())
         }
         Atom::Token(set) => Tree::leaf(set.to_string()),
-        Atom::Json(text) => Tree::leaf(format!("schema {text}")),
+        Atom::Json(text, _) => Tree::leaf(format!("schema {text}")),
         Atom::Nested(place) => match source.documents.get(*place) {
             Some(document) => document_tree("nested grammar", document, source),
             None => Tree::leaf("nested grammar"),

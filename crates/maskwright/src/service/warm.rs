@@ -176,11 +176,11 @@ impl Client {
     }
 }
 
-/// The parts of a file: what constraints share, and their texts.
-fn opened<'f>(
-    file: &'f [u8],
-    backend: &dyn Backend,
-) -> Result<(&'f [u8], Vec<(Options, Constraint)>), LoadError> {
+/// What constraints share, and their texts.
+type Parts<'f> = (&'f [u8], Vec<(Options, Constraint)>);
+
+/// The parts of a file.
+fn opened<'f>(file: &'f [u8], backend: &dyn Backend) -> Result<Parts<'f>, LoadError> {
     let corrupt = |how| LoadError::Open(OpenError::Corrupt(how));
     let mut body = Reader::new(pack::open(MAGIC, VERSION, file).map_err(LoadError::Open)?);
     if body.bytes().map_err(corrupt)? != backend.name().as_bytes() {

@@ -240,7 +240,7 @@ impl Sampler {
 /// Divides logits by a temperature that is not 0. The best becomes 0, so that none becomes infinite, however low the temperature is.
 fn heat(logits: &mut [f32], temperature: f32) {
     let best = logits.iter().copied().filter(|logit| logit.is_finite()).fold(f32::NEG_INFINITY, f32::max);
-    if best == f32::NEG_INFINITY || temperature == 1.0 {
+    if best == f32::NEG_INFINITY || temperature.to_bits() == 1f32.to_bits() {
         return;
     }
     for logit in logits {

@@ -11,6 +11,7 @@ use crate::{
 };
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a line for each field")]
 async fn fields_are_refused_by_name() {
     let running = start().await;
     let regex = json!({"type": "regex", "pattern": "a"});
