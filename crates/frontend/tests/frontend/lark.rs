@@ -317,8 +317,8 @@ fn stops_are_what_their_definition_says() {
 }
 
 fn named(grammars: &[(&str, lark::Named)], source: &str) -> Read {
-    let mut options = lark::Options::default();
-    options.grammars = grammars.iter().map(|(name, one)| ((*name).to_owned(), one.clone())).collect();
+    let grammars = grammars.iter().map(|(name, one)| ((*name).to_owned(), one.clone())).collect();
+    let options = lark::Options { grammars, ..lark::Options::default() };
     lark::grammar(source, &options, &json_schema::Options::default())
 }
 
@@ -350,7 +350,7 @@ fn grammars_by_name_are_those_in_place() {
         "(1, 2) [1]",
     ] {
         for cut in 0..=text.len() {
-            let text = text[..cut].as_bytes();
+            let text = &text.as_bytes()[..cut];
             assert_eq!(matches(&called, text), matches(&in_place, text), "{cut}");
             *if matches(&called, text) { &mut judged.0 } else { &mut judged.1 } += 1;
         }
@@ -372,9 +372,11 @@ fn a_schema_by_name_may_have_options_of_its_own() {
 
 #[test]
 fn what_is_wrong_with_a_grammar_by_name_is_told_where_it_is_called() {
+    type Case<'c> = (&'c [(&'c str, lark::Named)], &'c str, &'c str);
+
     let lark = |text: &str| lark::Named::Lark(text.into());
     let long = "x".repeat(100);
-    let cases: &[(&[(&str, lark::Named)], &str, &str)] = &[
+    let cases: &[Case<'_>] = &[
         (&[], "start: @gone", "no grammar named `gone` was given"),
         (&[("come", lark("start: \"a\""))], "start: @gone", "no grammar named `gone` was given"),
         (
