@@ -70,7 +70,11 @@ fn answer_alike(matcher: &mut Matcher, token: TokenId) {
     let mut fork = matcher.fork();
     match fork.accept(token) {
         Ok(()) => {
-            assert_eq!(matcher.validate(&[token]), 1);
+            // The stacks of a fork lie closer together, so that it may meet a limit later.
+            if matcher.validate(&[token]) == 0 {
+                let error = matcher.accept(token).expect_err("it is refused");
+                assert!(error.is_undecided(), "a token that a fork takes is refused: {error}");
+            }
             fork.rollback(1).expect("a step was taken");
             assert_eq!((fork.is_accepting(), fork.next_bytes()), before);
         }
