@@ -70,7 +70,7 @@ fn answer_alike(matcher: &mut Matcher, token: TokenId) {
     let mut fork = matcher.fork();
     match fork.accept(token) {
         Ok(()) => {
-            // The stacks of a fork lie closer together, so that it may meet a limit later.
+            // A limit may be met by one of them alone.
             if matcher.validate(&[token]) == 0 {
                 let error = matcher.accept(token).expect_err("it is refused");
                 assert!(error.is_undecided(), "a token that a fork takes is refused: {error}");
