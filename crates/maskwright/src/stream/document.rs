@@ -233,7 +233,8 @@ impl Parameters {
         let open = wire.item.filter(|_| container.is_list).unwrap_or(wire.open);
         let close = &*container.close;
         // A closing tag with a name in it may begin as an opening one does.
-        let is_closing = wire.closes_by_name && rest[open.len().min(rest.len())..].starts_with('/');
+        let is_closing =
+            wire.closes_by_name && rest.strip_prefix(open).is_some_and(|behind| behind.starts_with('/'));
         if wire.closes_by_name && rest == open && !is_last {
             return Progress::Wait;
         }
