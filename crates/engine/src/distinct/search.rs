@@ -31,11 +31,11 @@ use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
 const SEARCH_STEPS: u32 = 400;
-/// The same for a byte of a way out that was found from another place.
+/// The same for a byte of a completion that was found from another place.
 const REPLAY_STEPS: u32 = 40;
-/// So many ways out are kept, of so many bytes at most.
-const MAX_WAYS: usize = 4;
-const MAX_WAY_BYTES: usize = 64;
+/// So many completions are kept, of so many bytes at most.
+const MAX_COMPLETIONS: usize = 4;
+const MAX_COMPLETION_BYTES: usize = 64;
 /// How many frames deeper than its beginning a search goes, and how many bytes it tries, one round after the other: a way out is short, nearly always, and where values are
 /// recursive, depth first never comes back to it. Only the last round decides that there is none, or the first that needs no more.
 const ROUNDS: [(usize, usize); 4] = [(6, 400), (12, 1_500), (24, 5_000), (usize::MAX, usize::MAX)];
@@ -317,23 +317,23 @@ impl Trial<'_> {
         found
     }
 
-    /// Whether one of the last ways out leads out from here as well. PERF: thousands of tokens leave a string with a few characters to come, and each is another beginning of a value.
+    /// Whether one of the last completions leads out from here as well. PERF: thousands of tokens fill a string up to its greatest length, and each makes another value.
     fn replays(&mut self, threads: &[Thread]) -> bool {
-        let ways = core::mem::take(&mut self.outs.ways);
-        let leads_out = |way: &Vec<u8>| {
+        let completions = core::mem::take(&mut self.outs.completions);
+        let leads_out = |completion: &Vec<u8>| {
             self.attempt(|this, _| {
                 let mut threads = threads.to_vec();
                 let mut is_taken = |byte: &u8| {
                     this.buffers.meter.spend(REPLAY_STEPS)
                         && this.steps(core::slice::from_ref(byte), &mut threads)
                 };
-                way.iter().all(&mut is_taken) && threads.iter().any(|thread| this.is_out(thread))
+                completion.iter().all(&mut is_taken) && threads.iter().any(|thread| this.is_out(thread))
             })
         };
-        let found = ways.iter().position(leads_out);
-        self.outs.ways = ways;
+        let found = completions.iter().position(leads_out);
+        self.outs.completions = completions;
         if let Some(at) = found {
-            self.outs.ways[..=at].rotate_right(1);
+            self.outs.completions[..=at].rotate_right(1);
         }
         found.is_some()
     }
@@ -416,9 +416,9 @@ impl Trial<'_> {
                 continue;
             }
             if next.iter().any(|thread| self.is_out(thread)) {
-                if let Some(way) = self.text.get(from..).filter(|way| way.len() <= MAX_WAY_BYTES) {
-                    self.outs.ways.truncate(MAX_WAYS - 1);
-                    self.outs.ways.insert(0, way.to_vec());
+                if let Some(text) = self.text.get(from..).filter(|text| text.len() <= MAX_COMPLETION_BYTES) {
+                    self.outs.completions.truncate(MAX_COMPLETIONS - 1);
+                    self.outs.completions.insert(0, text.to_vec());
                 }
                 return Round::Found;
             }
@@ -699,11 +699,11 @@ impl Trial<'_> {
             return Some(self.values_below(thread.stack));
         }
         // What was seen, and what is written on the way out, where each value takes a byte at least.
-        let before = core::mem::take(&mut self.outs.ways);
+        let before = core::mem::take(&mut self.outs.completions);
         let found = self.search(&behind);
-        let way = core::mem::replace(&mut self.outs.ways, before).first().map(Vec::len);
+        let completion = core::mem::replace(&mut self.outs.completions, before).first().map(Vec::len);
         let seen = self.seen_below(below);
-        way.filter(|_| found == Some(true)).map(|bytes| seen.saturating_add(bytes))
+        completion.filter(|_| found == Some(true)).map(|bytes| seen.saturating_add(bytes))
     }
 
     /// The next scopes on a stack, one for each way where it forks, or all of them.

@@ -34,13 +34,13 @@ pub(crate) struct Outs {
     pub(super) base: Mark,
     /// By the stack below the scope, and whether the path to it is infinite.
     pub(super) known: RefCell<FxHashMap<(StackId, bool), bool>>,
-    /// The texts of the last ways out that a search has found, the newest first.
-    pub(super) ways: Vec<Vec<u8>>,
+    /// The texts of the last completions that searches have found, the newest first: each leads to a place that is out.
+    pub(super) completions: Vec<Vec<u8>>,
 }
 
 impl Outs {
     pub(crate) fn new(arena: &Arena) -> Self {
-        Self { base: arena.mark(), known: RefCell::default(), ways: Vec::new() }
+        Self { base: arena.mark(), known: RefCell::default(), completions: Vec::new() }
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::error::{Reason, TagError};
 use super::format::{Json, Marker, Style};
-use super::parameters::{Others, Parameter, others, parameters};
+use super::parameters::{Others, Parameter, Separated, any_order, others, parameters};
 use super::schema::{self, regular_copy};
 use super::spelling::{Names, marker_expr};
 use super::text;
@@ -58,7 +58,7 @@ pub(super) fn lower(
     let other = writer.other(&others, &list)?;
     let separator = g.bytes(if json.style == Style::Python { b", " } else { b"," });
     if json.any_order {
-        any_order(&parts, other, separator, &json, g)
+        any_order(&parts, other, (separator, Separated::Between), &json, g)
     } else {
         Ok(in_order(&parts, other, separator, g))
     }
@@ -408,45 +408,4 @@ fn in_order(
         (first, after) = if required { (with, next) } else { (g.alt([with, first]), g.alt([next, rest])) };
     }
     first
-}
-
-/// More values than this have too many orders.
-const ORDERED: usize = 8;
-
-/// Every order: a rule for each set of values that are already there, and whether there is any.
-fn any_order(
-    parts: &[(ExprId, bool)],
-    other: Option<ExprId>,
-    separator: ExprId,
-    json: &Json,
-    g: &mut GrammarBuilder,
-) -> Result<ExprId, TagError> {
-    if parts.len() > ORDERED {
-        let message = format!("{} parameters in any order are more than the limit of {ORDERED}", parts.len());
-        return Err(TagError::of(Reason::Limit, &json.at, message, "leave `any_order` out"));
-    }
-    let sets = 1usize << parts.len();
-    let behind: Vec<RuleId> = (0..sets).map(|set| g.declare(&format!("arguments~{set}"))).collect();
-    // What may follow once a set is there: the end, or one more.
-    let ways = |set: usize, g: &mut GrammarBuilder| {
-        let mut ways = Vec::new();
-        for (i, &(part, _)) in parts.iter().enumerate().filter(|(i, _)| set >> i & 1 == 0) {
-            let rest = g.rule(behind[set | 1 << i]);
-            ways.push(g.seq([part, rest]));
-        }
-        if let Some(other) = other {
-            let same = g.rule(behind[set]);
-            ways.push(g.seq([other, same]));
-        }
-        let is_over = parts.iter().enumerate().all(|(i, (_, required))| !required || set >> i & 1 == 1);
-        (g.alt(ways), is_over)
-    };
-    for (set, rule) in behind.iter().enumerate() {
-        let (more, is_over) = ways(set, g);
-        let more = g.seq([separator, more]);
-        let body = if is_over { g.optional(more) } else { more };
-        g.define(*rule, body);
-    }
-    let (first, is_over) = ways(0, g);
-    Ok(if is_over { g.optional(first) } else { first })
 }

@@ -1,7 +1,7 @@
 //! What a schema says about the values of an object that is written value by value: their names, and of which types they can be.
 
 use maskwright_automata::{Dfa, Limits};
-use maskwright_grammar::{Diagnostic, ExprId, GrammarBuilder};
+use maskwright_grammar::{Diagnostic, ExprId, GrammarBuilder, RuleId};
 use serde_json::{Map, Value, json};
 
 use super::error::{Reason, TagError};
@@ -338,4 +338,58 @@ pub(super) fn restricted(schema: &Value, types: Types) -> Value {
     let side = json!({"type": types.names().collect::<Vec<_>>()});
     // References are looked up from the root of what is lowered.
     with_definitions(&json!({"allOf": [schema, side]}), schema)
+}
+
+/// More parameters than this have too many orders.
+const MAX_ORDERED: usize = 8;
+
+/// Where a separator stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Separated {
+    /// Before every parameter.
+    Before,
+    /// Between two of them.
+    Between,
+}
+
+/// Parameters in every order, and whether each is required: a rule for each set of those that are already there.
+pub(super) fn any_order(
+    parts: &[(ExprId, bool)],
+    other: Option<ExprId>,
+    (separator, separated): (ExprId, Separated),
+    json: &Json,
+    g: &mut GrammarBuilder,
+) -> Result<ExprId, TagError> {
+    if parts.len() > MAX_ORDERED {
+        let message =
+            format!("{} parameters in any order are more than the limit of {MAX_ORDERED}", parts.len());
+        return Err(TagError::of(Reason::Limit, &json.at, message, "leave `any_order` out"));
+    }
+    let sets = 1usize << parts.len();
+    let behind: Vec<RuleId> = (0..sets).map(|set| g.declare(&format!("parameters~{set}"))).collect();
+    // One more once a set is there, and whether that may be all.
+    let next = |set: usize, g: &mut GrammarBuilder| {
+        let mut next = Vec::new();
+        for (i, &(part, _)) in parts.iter().enumerate().filter(|(i, _)| set >> i & 1 == 0) {
+            let rest = g.rule(behind[set | 1 << i]);
+            next.push(g.seq([part, rest]));
+        }
+        if let Some(other) = other {
+            let same = g.rule(behind[set]);
+            next.push(g.seq([other, same]));
+        }
+        let is_over = parts.iter().enumerate().all(|(i, (_, required))| !required || set >> i & 1 == 1);
+        (g.alt(next), is_over)
+    };
+    for (set, rule) in behind.iter().enumerate() {
+        let (more, is_over) = next(set, g);
+        let more = g.seq([separator, more]);
+        let body = if is_over { g.optional(more) } else { more };
+        g.define(*rule, body);
+    }
+    if separated == Separated::Before {
+        return Ok(g.rule(behind[0]));
+    }
+    let (first, is_over) = next(0, g);
+    Ok(if is_over { g.optional(first) } else { first })
 }

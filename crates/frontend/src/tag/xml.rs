@@ -32,7 +32,9 @@ use rustc_hash::FxHashMap;
 
 use super::error::{Reason, TagError};
 use super::format::{Json, Marker};
-use super::parameters::{Inside, Others, Parameter, inside, others, parameters, reference, restricted};
+use super::parameters::{
+    Inside, Others, Parameter, Separated, any_order, inside, others, parameters, reference, restricted,
+};
 use super::spelling::{Names, marker_expr};
 use super::types::Types;
 use super::wire::Wire;
@@ -104,7 +106,7 @@ impl Writer<'_> {
         error.or(())?;
         let (g, between) = (&mut *self.g, self.between);
         if self.json.any_order {
-            any_order(&parts, other, self.json, between, g)
+            any_order(&parts, other, (between, Separated::Before), self.json, g)
         } else {
             Ok(in_order(&parts, other, between, g))
         }
@@ -385,42 +387,6 @@ fn in_order(
         parts.push(g.star(other));
     }
     g.seq(parts)
-}
-
-/// More parameters than this have too many orders.
-const ORDERED: usize = 8;
-
-/// Every order: a rule for each set of parameters that are already there.
-fn any_order(
-    parts: &[(ExprId, bool)],
-    other: Option<ExprId>,
-    json: &Json,
-    between: ExprId,
-    g: &mut GrammarBuilder,
-) -> Result<ExprId, TagError> {
-    if parts.len() > ORDERED {
-        let message = format!("{} parameters in any order are more than the limit of {ORDERED}", parts.len());
-        return Err(TagError::of(Reason::Limit, &json.at, message, "leave `any_order` out"));
-    }
-    let sets = 1usize << parts.len();
-    let rules: Vec<_> = (0..sets).map(|set| g.declare(&format!("parameters~{set}"))).collect();
-    for set in 0..sets {
-        let mut ways = Vec::new();
-        for (i, &(part, _)) in parts.iter().enumerate().filter(|(i, _)| set >> i & 1 == 0) {
-            let rest = g.rule(rules[set | 1 << i]);
-            ways.push(g.seq([between, part, rest]));
-        }
-        if let Some(other) = other {
-            let same = g.rule(rules[set]);
-            ways.push(g.seq([between, other, same]));
-        }
-        if parts.iter().enumerate().all(|(i, (_, required))| !required || set >> i & 1 == 1) {
-            ways.push(g.empty());
-        }
-        let body = g.alt(ways);
-        g.define(rules[set], body);
-    }
-    Ok(g.rule(rules[0]))
 }
 
 /// The texts that JSON strings of a grammar stand for.
