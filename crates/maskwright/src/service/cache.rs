@@ -105,14 +105,13 @@ impl Cache {
 
     /// The first key of everything that is ready, least recently used first.
     pub(crate) fn ready(&self, backend: usize) -> Vec<Key> {
-        let mut first: HashMap<SlotId, &Key> = HashMap::new();
-        for entry in self.keys.iter().filter(|entry| entry.key.backend == backend) {
-            first.entry(entry.slot).or_insert(&entry.key);
-        }
-        let is_ready =
-            |id: &SlotId| self.slots.get(id).filter(|slot| matches!(slot.state, State::Ready { .. }));
+        let is_first = |entry: &&Entry| {
+            let slot =
+                self.slots.get(&entry.slot).filter(|slot| matches!(slot.state, State::Ready { .. }))?;
+            (entry.key.backend == backend && slot.keys.first() == Some(&entry.hash)).then_some(slot.used)
+        };
         let mut ready: Vec<(u64, &Key)> =
-            first.into_iter().filter_map(|(id, key)| Some((is_ready(&id)?.used, key))).collect();
+            self.keys.iter().filter_map(|entry| Some((is_first(&entry)?, &entry.key))).collect();
         ready.sort_unstable_by_key(|(used, _)| *used);
         ready.into_iter().map(|(_, key)| key.clone()).collect()
     }
