@@ -91,8 +91,9 @@ class LlamaCpp(Processors, unittest.TestCase):
         import numpy as np
 
         given = np.array(scores, dtype=np.float32)
+        before = given.copy()
         masked = processor(np.array(tokens, dtype=np.intc), given)
-        self.assertEqual(given.tolist(), scores, "the scores that were given are as before")
+        self.assertEqual(given.tolist(), before.tolist(), "the scores that were given are as before")
         return masked.tolist()
 
 
