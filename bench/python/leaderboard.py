@@ -262,7 +262,7 @@ def page(numbers):
     ]
     titles = {
         "suite": ("The official suite of JSON Schema", "Draft 2020-12, without the cases whose schemas lie elsewhere. A case is a schema with its documents; it is right if "
-                  "all documents are judged as they should be. An engine that ignores a keyword gets it wrong, one that says so refuses. The documents have their keys in any order, which is an option of ours and not its default."),
+                  "all documents are judged as they should be. An engine that ignores a keyword gets it wrong, one that says so refuses. The documents have their keys in any order, which is an option of ours and not its default, and numbers in any spelling, such as 1.0 for 1; an engine that writes a constant in one way alone rejects the others, and that counts as wrong."),
         "data": ("Real schemas", "Files of MaskBench. A keyword counts the schemas that use it somewhere, so its row is about schemas with it, not about the keyword alone."),
     }
     for part, found in numbers["parts"].items():
@@ -289,7 +289,7 @@ def table(head, rows):
 
 def versions(numbers):
     rows = [[text(name), text(engine["release"]), megabytes(engine["ready_bytes"]), megabytes(engine["peak_bytes"])] for name, engine in numbers["engines"].items()]
-    note = "<p>Memory is that of the whole process, Python and the tokenizer included: when it is ready, and at its most. A process that was stopped for time or memory began anew, and its peak with it.</p>"
+    note = "<p>Memory is that of the whole process, Python and the tokenizer included: when it is ready, and at its most. A process that was stopped for time or memory began anew, and its peak with it. llguidance runs with <code>coerce_one_of</code>, without which it refuses <code>oneOf</code>; XGrammar with <code>strict_mode=False</code>, as JSON Schema has it, and without its cache; all else is as each package has it.</p>"
     return table(["engine", "version", "ready, MB", "peak, MB"], rows) + note
 
 
