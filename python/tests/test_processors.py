@@ -92,7 +92,7 @@ class LlamaCpp(Processors, unittest.TestCase):
 
         given = np.array(scores, dtype=np.float32)
         masked = processor(np.array(tokens, dtype=np.intc), given)
-        self.assertEqual(given.tolist(), scores, "the scores that were given are as before")
+        self.assertEqual(given.tolist(), np.array(scores, dtype=np.float32).tolist(), "the scores that were given are as before")
         return masked.tolist()
 
 
