@@ -183,6 +183,9 @@ cargo-is-there:
 	@command -v $(CARGO) >/dev/null 2>&1 || { \
 		echo "maskwright is built with Rust $(MSRV) or newer, and '$(CARGO)' is not on the PATH; see https://rustup.rs" >&2; \
 		exit 1; }
+	@command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1 || { \
+		echo "Rust links with a C compiler, and there is none on the PATH; on Debian: apt-get install gcc libc6-dev" >&2; \
+		exit 1; }
 	@found=$$($(CARGO) --version | cut -d' ' -f2); printf '%s\n' "$(MSRV)" "$$found" | sort -CV || { \
 		echo "maskwright is built with Rust $(MSRV) or newer, and this is $$found; 'rustup update' brings a newer one" >&2; \
 		exit 1; }
