@@ -141,11 +141,12 @@ package-check: metadata-check ## pack every public crate and compile it from its
 	$(CARGO) publish --workspace --dry-run --locked $(ARGS)
 
 deny: cargo-is-there ## check licences, duplicates and sources of all dependencies, and with cargo-deny also advisories (CHECKS="licenses bans" for some)
-	@if PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" command -v cargo-deny >/dev/null 2>&1; then \
+	@found=$$(PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" cargo-deny --version 2>/dev/null | cut -d' ' -f2); \
+	if [ -n "$$found" ] && printf '%s\n' 0.16.0 "$$found" | sort -CV; then \
 		$(CARGO) deny --all-features check $(CHECKS); \
 	else \
 		python3 scripts/deny.py $(CHECKS) && \
-		echo "deny: advisories are looked for by cargo-deny alone: cargo install cargo-deny --locked"; \
+		echo "deny: advisories are looked for by cargo-deny 0.16 or newer alone: cargo install cargo-deny --locked"; \
 	fi
 
 semver-check: cargo-is-there ## compare the API of the public crates with the last release (needs cargo-semver-checks)
@@ -181,6 +182,9 @@ doc-check: cargo-is-there
 cargo-is-there:
 	@command -v $(CARGO) >/dev/null 2>&1 || { \
 		echo "maskwright is built with Rust $(MSRV) or newer, and '$(CARGO)' is not on the PATH; see https://rustup.rs" >&2; \
+		exit 1; }
+	@command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1 || { \
+		echo "Rust links with a C compiler, and there is none on the PATH; on Debian: apt-get install gcc libc6-dev" >&2; \
 		exit 1; }
 	@found=$$($(CARGO) --version | cut -d' ' -f2); printf '%s\n' "$(MSRV)" "$$found" | sort -CV || { \
 		echo "maskwright is built with Rust $(MSRV) or newer, and this is $$found; 'rustup update' brings a newer one" >&2; \

@@ -117,7 +117,7 @@ def draw():
     y, parts = 34, []
     bottom = y + len(groups) * (bar * len(engines) + gap)
     for power in range(math.ceil(low), math.floor(high) + 1):
-        label = {-1: "0.1 µs", 0: "1 µs", 1: "10 µs", 2: "100 µs", 3: "1 ms", 4: "10 ms", 5: "100 ms"}.get(power, f"1e{power} µs")
+        label = {-1: "0.1 µs", 0: "1 µs", 1: "10 µs", 2: "100 µs", 3: "1 ms", 4: "10 ms", 5: "100 ms", 6: "1 s"}.get(power, f"1e{power} µs")
         parts.append(f'<path d="M{x(10**power):.0f} 28V{bottom}" stroke="#ddd"/><text x="{x(10**power):.0f}" y="{bottom + 16}" text-anchor="middle">{label}</text>')
     for at, engine in enumerate(engines):
         parts.append(f'<rect x="{left + at * 150}" y="8" width="11" height="11" fill="{colours[at]}"/><text x="{left + 16 + at * 150}" y="18">{engine}</text>')

@@ -66,7 +66,7 @@ test)
     build target/wheels/test --profile dev
     "$ENVIRONMENT/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/test/*.whl
     say "running the tests"
-    MASKWRIGHT_WHEEL=$(echo "$PWD"/target/wheels/test/*.whl) "$ENVIRONMENT/bin/python" -m unittest discover -s python/tests -t python/tests
+    MASKWRIGHT_WHEEL=$(echo "$PWD"/target/wheels/test/*.whl) "$ENVIRONMENT/bin/python" -m pytest --quiet -p no:cacheprovider --ignore python/tests/engines python/tests
     # The plug-ins for engines, with stand-ins for those that are not installed; 'make test-engines' has the real ones.
     "$ENVIRONMENT/bin/python" -m pytest --quiet -p no:cacheprovider python/tests/engines
     ;;

@@ -19,6 +19,7 @@ import os
 import platform
 import sys
 import tempfile
+import time
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -46,11 +47,14 @@ def main():
     parser.add_argument("--timeout-s", type=int, default=10)
     parser.add_argument("--memory-gb", type=float, default=12)
     parser.add_argument("--parallel", type=int, default=1, help="how many cases are worked on side by side, each by processes of its own; at most half of the cores, or times suffer")
+    parser.add_argument("--seconds", type=int, help="begin no case after that many, and say how many were left out; cases come in an order drawn with --seed")
     parser.add_argument("--note", help="a sentence about the machine that the page shall say, such as who else used it")
     parser.add_argument("--out", type=Path, default=Path("target/leaderboard"))
     arguments = parser.parse_args()
     if arguments.parallel < 1:
         sys.exit("leaderboard: --parallel must be 1 or more")
+    if arguments.seconds is not None and arguments.seconds < 1:
+        sys.exit("leaderboard: --seconds must be 1 or more")
     if not arguments.suite and not arguments.data:
         sys.exit("leaderboard: give --suite, --data or both")
 
@@ -67,6 +71,7 @@ def main():
     if not names:
         sys.exit("leaderboard: no engine is installed; 'make leaderboard' installs them")
 
+    end = time.monotonic() + arguments.seconds if arguments.seconds else math.inf
     with tempfile.TemporaryDirectory() as folder:
         parts = {}
         if arguments.suite:
@@ -76,7 +81,11 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(arguments.parallel) as pool:
             begin = lambda _: [peers.Worker(name, str(arguments.tokenizer), arguments.timeout_s, arguments.memory_gb) for name in names]  # noqa: E731
             groups = list(pool.map(begin, range(arguments.parallel)))
-            records = {part: run(pool, groups, files) for part, files in parts.items()}
+            waiting, judged = sum(map(len, parts.values())), {}
+            for part, files in parts.items():
+                now = time.monotonic()
+                judged[part] = run(pool, groups, files, arguments.seed, now + (end - now) * len(files) / waiting)
+                waiting -= len(files)
         held = {name: [group[place].memory() for group in groups] for place, name in enumerate(names)}
         memory = {name: tuple(map(max, zip(*found))) for name, found in held.items()}
         for worker in (worker for group in groups for worker in group):
@@ -84,8 +93,8 @@ def main():
         numbers = {
             "engines": {name: {"release": peers.ENGINES[name].release(), "ready_bytes": memory[name][0], "peak_bytes": memory[name][1]} for name in names},
             "absent": absent,
-            "setting": setting(arguments, parts),
-            "parts": {part: part_numbers(names, files, records[part], part) for part, files in parts.items()},
+            "setting": setting(arguments),
+            "parts": {part: part_numbers(names, files, judged[part]) for part, files in parts.items()},
         }
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "numbers.json").write_text(json.dumps(numbers, indent=2) + "\n", encoding="utf-8")
@@ -137,23 +146,27 @@ def keywords(schema):
     return found
 
 
-def run(pool, groups, files):
-    """What each engine makes of each file. The engines of a group take turns; groups work side by side."""
+def run(pool, groups, files, seed, end):
+    """What each engine makes of each file that was begun before the end. The engines of a group take turns; groups work side by side."""
     done = itertools.count(1)
+    order = list(range(len(files)))
+    peers.Random(seed).shuffle(order)
 
     def share(number):
-        group, found = groups[number], []
+        group, found = groups[number], {}
         for turn in range(number, len(files), len(groups)):
-            path = files[turn][0]
-            found.append((turn, {}))
-            for place in range(len(group)):
-                worker = group[(turn + place) % len(group)]
-                found[-1][1][worker.name] = worker.run(path)
+            if time.monotonic() > end:
+                break
+            path = files[order[turn]][0]
+            workers = (group[(turn + place) % len(group)] for place in range(len(group)))
+            found[order[turn]] = {worker.name: worker.run(path) for worker in workers}
             peers.show_progress(next(done), len(files), path.stem)
         return found
 
-    judged = dict(itertools.chain.from_iterable(pool.map(share, range(len(groups)))))
-    return {worker.name: [judged[turn][worker.name] for turn in range(len(files))] for worker in groups[0]}
+    judged = {}
+    for found in pool.map(share, range(len(groups))):
+        judged |= found
+    return judged
 
 
 # ---------------------------------------------------------------------------------------------------- the numbers
@@ -165,7 +178,10 @@ def verdict(record):
     return "wrong" if record["valid_rejected"] or record["invalid_accepted"] else "right"
 
 
-def part_numbers(names, files, records, part):
+def part_numbers(names, files, judged):
+    left_out = len(files) - len(judged)
+    files = [files[place] for place in sorted(judged)]
+    records = {name: [judged[place][name] for place in sorted(judged)] for name in names}
     shared = [i for i in range(len(files)) if all(records[name][i]["refused"] is None for name in names)]
     by_keyword = {}
     for place, (_, about) in enumerate(files):
@@ -180,7 +196,7 @@ def part_numbers(names, files, records, part):
         firsts = sorted(records[name][i]["ttfm"] for i in shared)
         engines[name]["common"] = {"mask_us": curve(masks), "first_mask_us": curve(firsts), "masks": len(masks)}
         engines[name]["refusals"] = peers.refusals(records[name])
-    return {"cases": len(files), "common": len(shared), "engines": engines, "by_keyword": dict(sorted(by_keyword.items()))}
+    return {"cases": len(files), "left_out": left_out, "common": len(shared), "engines": engines, "by_keyword": dict(sorted(by_keyword.items()))}
 
 
 QUANTILES = [0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999]
@@ -192,7 +208,7 @@ def curve(ordered):
     return {str(quantile): ordered[math.ceil(quantile * len(ordered)) - 1] / 1e3 for quantile in shown}
 
 
-def setting(arguments, parts):
+def setting(arguments):
     return {
         "day": datetime.date.today().isoformat(),
         "machine": machine(),
@@ -203,7 +219,7 @@ def setting(arguments, parts):
         "parallel": arguments.parallel,
         "seed": arguments.seed,
         "clock_ns": peers.clock_overhead(),
-        "cases": {part: len(files) for part, files in parts.items()},
+        "seconds": arguments.seconds,
     }
 
 
@@ -246,12 +262,13 @@ def page(numbers):
     ]
     titles = {
         "suite": ("The official suite of JSON Schema", "Draft 2020-12, without the cases whose schemas lie elsewhere. A case is a schema with its documents; it is right if "
-                  "all documents are judged as they should be. An engine that ignores a keyword gets it wrong, one that says so refuses. The documents have their keys in any order, which is an option of ours and not its default."),
+                  "all documents are judged as they should be. An engine that ignores a keyword gets it wrong, one that says so refuses. The documents have their keys in any order, which is an option of ours and not its default, and numbers in any spelling, such as 1.0 for 1; an engine that writes a constant in one way alone rejects the others, and that counts as wrong."),
         "data": ("Real schemas", "Files of MaskBench. A keyword counts the schemas that use it somewhere, so its row is about schemas with it, not about the keyword alone."),
     }
     for part, found in numbers["parts"].items():
         title, note = titles[part]
-        body += [f"<h2>{title}</h2><p>{found['cases']} cases. {note}</p>", legend(), totals(found), speed(found), keyword_table(found), refusal_list(found)]
+        left_out = f" {found['left_out']} more, drawn by chance, were left out, because the run was to end after {where['seconds']} s." if found["left_out"] else ""
+        body += [f"<h2>{title}</h2><p>{found['cases']} cases.{left_out} {note}</p>", legend(), totals(found), speed(found), keyword_table(found), refusal_list(found)]
     if numbers["absent"]:
         body.append(f"<p>Not installed, and so not in the table: {text(', '.join(numbers['absent']))}.</p>")
     return (
@@ -272,7 +289,7 @@ def table(head, rows):
 
 def versions(numbers):
     rows = [[text(name), text(engine["release"]), megabytes(engine["ready_bytes"]), megabytes(engine["peak_bytes"])] for name, engine in numbers["engines"].items()]
-    note = "<p>Memory is that of the whole process, Python and the tokenizer included: when it is ready, and at its most. A process that was stopped for time or memory began anew, and its peak with it.</p>"
+    note = "<p>Memory is that of the whole process, Python and the tokenizer included: when it is ready, and at its most. A process that was stopped for time or memory began anew, and its peak with it. llguidance runs with <code>coerce_one_of</code>, without which it refuses <code>oneOf</code>; XGrammar with <code>strict_mode=False</code>, as JSON Schema has it, and without its cache; all else is as each package has it.</p>"
     return table(["engine", "version", "ready, MB", "peak, MB"], rows) + note
 
 

@@ -150,7 +150,8 @@ class LLGuidance(Engine):
         self.words = row_of(tokenizer)
 
     def compile(self, schema):
-        grammar = self.matcher.grammar_from_json_schema(schema)
+        # With this option more schemas come out right than without; an exact `oneOf` would be refused.
+        grammar = self.matcher.grammar_from_json_schema(schema, defaults={"coerce_one_of": True})
         return self.sound(self.matcher(self.tokenizer, grammar, log_level=0))
 
     def start(self, compiled):

@@ -208,6 +208,12 @@ fn limits_are_named() {
     assert_eq!((errors.len(), errors[0].line_column("root ::= a\na ::= b\nb ::= \"x\"")), (1, (3, 1)));
     assert_eq!(errors[0].message, "the grammar has more than 2 rules");
 
+    let mut options = Options::default();
+    options.limits.repetition = 2;
+    let errors = ebnf::grammar("root ::= \"a\"{3}", &options).expect_err("too often");
+    assert_eq!(errors[0].message, "a repetition counts to 2 at most");
+    assert!(ebnf::grammar("root ::= \"a\"{2}", &options).is_ok());
+
     let name = "n".repeat(1001);
     let source = format!("root ::= {name}\n{name} ::= \"a\"");
     let errors = errors_in(&source);

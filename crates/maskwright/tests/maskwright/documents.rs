@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use maskwright::{IndexLimits, Options, service};
+
 /// How the names of our files end.
 const FILES: [&str; 13] =
     [".rs", ".md", ".sh", ".py", ".pyi", ".toml", ".json", ".h", ".c", ".cpp", ".mjs", ".svg", ".html"];
@@ -117,34 +119,89 @@ fn every_command_can_be_given() {
     assert!(commands > 25, "only {commands} commands were found; are they still recognised?");
 }
 
-/// A limit in SECURITY.md names the test that holds it.
+/// A limit in SECURITY.md names the tests that hold it: `test`, or `file::test`.
 #[test]
 fn every_test_that_holds_a_limit_is_there() {
-    let mut sources = String::new();
+    let mut sources = Vec::new();
     let mut folders: Vec<PathBuf> = crates().collect();
     while let Some(folder) = folders.pop() {
         for entry in sorted(&folder) {
             if entry.is_dir() {
                 folders.push(entry);
             } else if entry.extension().is_some_and(|ending| ending == "rs") {
-                sources += &fs::read_to_string(&entry).unwrap();
+                let text = fs::read_to_string(&entry).unwrap();
+                sources.push((entry.file_stem().unwrap().to_string_lossy().into_owned(), text));
             }
         }
     }
-    let text = fs::read_to_string(root().join("SECURITY.md")).unwrap();
-    let rows = text
-        .lines()
-        .skip_while(|line| !line.contains("| test |"))
-        .skip(2)
-        .take_while(|line| line.starts_with('|'));
-    let tests: Vec<&str> = rows.map(|row| *in_backticks(row).last().expect("a row names a test")).collect();
-    assert!(tests.len() >= 20, "only {} rows were found", tests.len());
-    for test in tests {
-        assert!(
-            sources.contains(&format!("fn {test}(")),
-            "SECURITY.md names {test}, and there is no such test"
-        );
+    let rows = limits_of_the_page();
+    assert!(rows.len() >= 20, "only {} rows were found", rows.len());
+    for [what, _, tests] in rows {
+        let tests = in_backticks(&tests);
+        assert!(!tests.is_empty(), "nothing holds the limit of {what}");
+        for test in tests {
+            let (file, name) = test.split_once("::").map_or((None, test), |(file, name)| (Some(file), name));
+            let definition = format!("#[test]\nfn {name}(");
+            let later = format!("#[tokio::test]\nasync fn {name}(");
+            let is_there = sources
+                .iter()
+                .filter(|(stem, _)| file.is_none_or(|file| file == stem))
+                .filter(|(_, text)| text.contains(&definition) || text.contains(&later))
+                .count();
+            assert_eq!(is_there, 1, "SECURITY.md names {test}, and there are {is_there} tests of that name");
+        }
     }
+}
+
+/// The numbers in SECURITY.md are the defaults.
+#[test]
+fn limits_are_those_of_the_security_page() {
+    let options = Options::default();
+    let service = service::Settings::default();
+    let count = |number: u64| {
+        let digits = number.to_string();
+        let parts: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|part| std::str::from_utf8(part).unwrap()).collect();
+        parts.join(",")
+    };
+    let mib = |bytes: usize| format!("{} MiB", bytes >> 20);
+    let schema = &options.json_schema.limits;
+    let limits = &options.limits;
+    assert_eq!(options.lark.limits.source_bytes, options.ebnf.limits.source_bytes);
+    assert_eq!(options.lark.limits.repetition, options.ebnf.limits.repetition);
+    let expected = [
+        ("text of a pattern", mib(options.regex.source_bytes)),
+        ("text and nesting of a JSON Schema", format!("{}, {} levels", mib(schema.schema_bytes), schema.depth)),
+        ("branches of combinators", format!("{} cases", count(schema.cases as u64))),
+        (
+            "text of a grammar",
+            format!("{}; {}", mib(options.lark.limits.source_bytes), count(options.lark.limits.repetition.into())),
+        ),
+        (
+            "expressions, nodes, tables",
+            format!("{}; {}; {}", count(limits.exprs as u64), count(limits.nodes as u64), mib(limits.table_bytes)),
+        ),
+        ("steps of one mask", count(limits.mask_steps)),
+        ("states of an index", count(IndexLimits::default().states as u64)),
+        ("time of one compilation", format!("{} s", service.timeout.as_secs())),
+        ("memory of one compilation", mib(service.memory)),
+    ];
+    let rows = limits_of_the_page();
+    for (what, default) in expected {
+        let row = rows.iter().find(|[name, ..]| name.starts_with(what)).unwrap_or_else(|| panic!("no row {what}"));
+        assert_eq!(row[1], default, "{what}");
+    }
+}
+
+/// The rows of the table of limits in SECURITY.md: what, default, tests.
+fn limits_of_the_page() -> Vec<[String; 3]> {
+    let text = fs::read_to_string(root().join("SECURITY.md")).unwrap();
+    let rows = text.lines().skip_while(|line| !line.contains("| test |")).skip(2);
+    rows.take_while(|line| line.starts_with('|'))
+        .map(|row| {
+            let cells: Vec<String> = row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+            cells.try_into().expect("three cells")
+        })
+        .collect()
 }
 
 fn root() -> PathBuf {
