@@ -262,7 +262,7 @@ def page(numbers):
     ]
     titles = {
         "suite": ("The official suite of JSON Schema", "Draft 2020-12, without the cases whose schemas lie elsewhere. A case is a schema with its documents; it is right if "
-                  "all documents are judged as they should be. An engine that ignores a keyword gets it wrong, one that says so refuses. The documents have their keys in any order, which is an option of ours and not its default, and numbers in any spelling, such as 1.0 for 1; an engine that writes a constant in one way alone rejects the others, and that counts as wrong."),
+                  "all documents are judged as they should be. An engine that ignores a keyword gets it wrong, one that says so refuses. The documents have their keys in any order, which is an option of ours and not its default, and numbers in any spelling, such as 1.0 for 1; an engine that writes a constant in one way alone rejects the others, and that counts as wrong. In the suite a format is an annotation; an engine that enforces formats, as ours does by default, is wrong in those cases."),
         "data": ("Real schemas", "Files of MaskBench. A keyword counts the schemas that use it somewhere, so its row is about schemas with it, not about the keyword alone."),
     }
     for part, found in numbers["parts"].items():
