@@ -94,7 +94,14 @@ impl DistinctFilter<'_> {
             values == Values::Nested || self.may_run_out(values, register, &place)
         };
         if open.iter().any(is_finite) {
-            return self.try_each(in_string);
+            let bracketed = self.trial.bracketed_scopes();
+            if open.iter().any(|scope| is_finite(scope) && !bracketed.contains(scope)) {
+                return self.try_each(in_string);
+            }
+            open.retain(|scope| !bracketed.contains(scope));
+            // Some thread may be in a word of a list, which is no string.
+            let in_strings = self.trial.threads.iter().all(|thread| is_in_string(program, thread));
+            self.keep_leading(self.trial.bound.library().value_tokens().closers.at(in_strings));
         }
         let may_end_badly =
             |index: u32| program.scope(index).is_mixed || narrow && program.open().is_narrow_scope(index);

@@ -133,7 +133,7 @@ enum Round {
 
 /// What is known of the path from a place down to the next scope.
 #[derive(Clone, Default)]
-struct Above {
+pub(super) struct Above {
     /// The scopes for which everything that they require can be written on it.
     open: SmallVec<[u32; 4]>,
     /// The words that are written on a path on which no other check can fail.
@@ -687,7 +687,7 @@ impl Trial<'_> {
     /// How many values the string that a thread is in may not be, so that there is a way out behind it; `None` if it may depend on the string whether there is one.
     fn values_to_avoid(&mut self, thread: &Thread) -> Option<usize> {
         if self.is_out(thread) {
-            return Some(self.values_below(thread.stack));
+            return Some(self.values_on_the_way_out(thread));
         }
         let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return None };
         let Resume::At(state) = frame.resume() else { return None };
@@ -696,7 +696,7 @@ impl Trial<'_> {
         }
         let behind: Vec<Thread> = self.checked(state).map(|(next, _)| Thread::network(next, below)).collect();
         if behind.iter().any(|thread| self.is_out(thread)) {
-            return Some(self.values_below(thread.stack));
+            return Some(self.values_on_the_way_out(thread));
         }
         // What was seen, and what is written on the way out, where each value takes a byte at least.
         let before = core::mem::take(&mut self.outs.completions);
@@ -704,6 +704,15 @@ impl Trial<'_> {
         let completion = core::mem::replace(&mut self.outs.completions, before).first().map(Vec::len);
         let seen = self.seen_below(below);
         completion.filter(|_| found == Some(true)).map(|bytes| seen.saturating_add(bytes))
+    }
+
+    /// The same where the way out is known: what was seen, and the words that may be written on it.
+    fn values_on_the_way_out(&self, thread: &Thread) -> usize {
+        let program = self.bound.program();
+        if program.has_nested_values() {
+            return self.values_below(thread.stack);
+        }
+        self.seen_below(thread.stack).saturating_add(program.network().followed_words().len())
     }
 
     /// The next scopes on a stack, one for each way where it forks, or all of them.
@@ -770,7 +779,7 @@ impl Trial<'_> {
     }
 
     /// What follows the checks of a state.
-    fn checked(&self, state: NetState) -> impl Iterator<Item = (NetState, Above)> + '_ {
+    pub(super) fn checked(&self, state: NetState) -> impl Iterator<Item = (NetState, Above)> + Clone + '_ {
         let program = self.bound.program();
         let calls = match program.place(state) {
             Place::Cell(cell) => &*cell.calls,
