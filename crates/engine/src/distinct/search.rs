@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
+use maskwright_vocab::Trie;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
@@ -25,8 +26,9 @@ use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks
 use crate::parser::step::Buffers;
 use crate::parser::thread::Thread;
 use crate::program::network::{Callee, Scope};
-use crate::program::{At, NetState, Place, Program, join};
+use crate::program::{At, LeafId, NetState, Place, Program, join};
 use crate::seen::Seen;
+use crate::tuning::tuning;
 use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
@@ -650,6 +652,11 @@ impl Trial<'_> {
             else {
                 continue;
             };
+            if let Some(found) = self.other_strings(thread, leaf, state) {
+                let words = calm.get_or_insert_with(|| vec![0; bytes.words()]);
+                words.iter_mut().zip(found).for_each(|(word, found)| *word |= found);
+                continue;
+            }
             let Some(values) = self.values_to_avoid(thread) else { continue };
             let units = self.goes_on_after(thread, values);
             let window = program.leaf(leaf);
@@ -682,6 +689,64 @@ impl Trial<'_> {
             words.iter_mut().zip(bytes.with(b'"')).for_each(|(word, quoted)| *word &= !quoted);
         }
         calm
+    }
+
+    /// The tokens that go on with the string that a thread is in, but not to one that it may not be: then whatever it becomes is new. `None` if what it may not be is not known, or much.
+    fn other_strings(&self, thread: &Thread, leaf: LeafId, state: LeafState) -> Option<Vec<u32>> {
+        let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
+        let scopes = self.scopes_below(thread.stack, false);
+        let seen: usize = scopes.iter().map(|(_, register)| self.registers.count(*register)).sum();
+        if program.has_nested_values() || seen > tuning().scope_values || !self.has_way_out_behind(thread) {
+            return None;
+        }
+        let window = program.leaf(leaf);
+        let room = program.counts().room(thread.count, window.bounds());
+        let mut found = match window {
+            Leaf::Text(_) => return None,
+            Leaf::Window { .. } => match self.bound.entry(leaf, state, room).inner(room, bytes) {
+                Tokens::Many(tokens) => tokens.to_vec(),
+                Tokens::Few(tokens) => {
+                    let mut words = vec![0; bytes.words()];
+                    set_bits(&mut words, tokens);
+                    words
+                }
+            },
+        };
+        let avoided = || {
+            let seen = scopes.iter().flat_map(|(_, register)| self.registers.forms(*register));
+            seen.chain(program.network().followed_words().iter().map(|word| &**word))
+        };
+        // A character takes up to twelve bytes as an escape, where its form has one at least.
+        let longest = avoided().map(<[u8]>::len).max().unwrap_or(0);
+        let Some(quote) = value::opening_quote(self.text, longest.saturating_mul(12) + 1) else {
+            return Some(found);
+        };
+        let (typed, is_whole) = value::prefix(&self.text[quote + 1..]);
+        if !is_whole {
+            return None;
+        }
+        let trie = self.bound.vocabulary().trie();
+        // An escape may spell anything.
+        found.iter_mut().zip(bytes.with(b'\\')).for_each(|(word, escaped)| *word &= !escaped);
+        for rest in avoided().filter_map(|form| form.strip_prefix(&*typed)) {
+            let mut node = Trie::ROOT;
+            for &byte in rest {
+                let Some(child) = trie.child(node, byte) else { break };
+                node = child;
+                for &token in trie.tokens(node) {
+                    found[token as usize / 32] &= !(1 << (token % 32));
+                }
+            }
+        }
+        Some(found)
+    }
+
+    /// Whether there is a way out behind the string that a thread is in, if that is none of the values that were seen, and none of the words that are followed.
+    fn has_way_out_behind(&self, thread: &Thread) -> bool {
+        let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return false };
+        let Resume::At(state) = frame.resume() else { return false };
+        self.is_check(state)
+            && self.checked(state).any(|(next, _)| self.is_out(&Thread::network(next, below)))
     }
 
     /// How many values the string that a thread is in may not be, so that there is a way out behind it; `None` if it may depend on the string whether there is one.
