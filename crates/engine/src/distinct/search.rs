@@ -412,8 +412,8 @@ impl Trial<'_> {
                 return Round::Unknown;
             }
             bytes_left -= 1;
-            let (mut next, inside) = (place.threads.clone(), place.inside);
-            self.text.truncate(place.length);
+            let (mut next, inside, length) = (place.threads.clone(), place.inside, place.length);
+            self.text.truncate(length);
             if !self.steps(&[byte], &mut next) {
                 continue;
             }
@@ -424,7 +424,9 @@ impl Trial<'_> {
                 }
                 return Round::Found;
             }
-            let in_fraction = matches!(byte, b'.' | b'0') && value::ends_in_fraction(self.text);
+            let in_fraction = matches!(byte, b'.' | b'0')
+                && value::ends_in_fraction(self.text)
+                && !(length == from && self.text[..length].ends_with(b"."));
             next.retain(|thread| !(self.needs_seen(thread) || in_fraction && self.has_zeros_only(thread)));
             self.go_on(&mut search, next, inside);
         }
@@ -953,7 +955,8 @@ impl Trial<'_> {
         let in_number = threads.iter().all(|thread| self.number(thread).is_some());
         let is_shortest = |&byte: &u8| {
             if in_number {
-                threads.iter().any(|thread| self.is_shortest_number(thread, byte))
+                let is_open = self.text.len() == from && self.text.ends_with(b".");
+                is_open || threads.iter().any(|thread| self.is_shortest_number(thread, byte))
             } else {
                 is_shortest_text(self.text, from, byte)
             }
