@@ -89,12 +89,23 @@ impl DistinctFilter<'_> {
         let may_be_value = |thread: &Thread| thread.is_in_network() || self.ends_in_check(thread);
         let in_value = !in_string || self.trial.threads.iter().any(may_be_value);
         let place = Place { in_string, in_value };
+        // The first value of a scope is new, and what follows it leads on.
+        let is_first =
+            |index: u32, register: Register| register.is_empty() && !program.open().is_narrow_scope(index);
         let is_finite = |&(index, register): &(u32, Register)| {
             let values = program.scope(index).values;
-            values == Values::Nested || self.may_run_out(values, register, &place)
+            !is_first(index, register)
+                && (values == Values::Nested || self.may_run_out(values, register, &place))
         };
         if open.iter().any(is_finite) {
-            return self.try_each(in_string);
+            let bracketed = self.trial.bracketed_scopes();
+            if open.iter().any(|scope| is_finite(scope) && !bracketed.contains(scope)) {
+                return self.try_each(in_string);
+            }
+            open.retain(|scope| !bracketed.contains(scope));
+            // Some thread may be in a word of a list, which is no string.
+            let in_strings = self.trial.threads.iter().all(|thread| is_in_string(program, thread));
+            self.keep_leading(self.trial.bound.library().value_tokens().closers.at(in_strings));
         }
         let may_end_badly =
             |index: u32| program.scope(index).is_mixed || narrow && program.open().is_narrow_scope(index);
@@ -104,8 +115,13 @@ impl DistinctFilter<'_> {
         let mut begun = false;
         for (index, register) in open {
             // The text goes on for long. A token may still end it, and begin a value of which none is new.
-            let may_begin = matches!(program.scope(index).values, Values::Simple | Values::Nested);
-            if may_begin && !begun && self.may_repeat(register, &place) {
+            let may_begin = match program.scope(index).values {
+                Values::Endless => false,
+                _ if register.is_empty() => true,
+                Values::Simple | Values::Nested => self.may_repeat(register, &place),
+                Values::Integers | Values::Long(_) => false,
+            };
+            if may_begin && !begun {
                 self.keep_leading(self.trial.bound.library().value_tokens().commas.at(in_string));
                 begun = true;
             }

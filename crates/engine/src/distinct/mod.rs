@@ -3,6 +3,7 @@
 //! What was written is kept in [`registers`], one list of values for each open scope. A mask is computed as if every value were
 //! new; [`filter`] then takes out the tokens that would repeat one.
 
+mod bracketed;
 pub(crate) mod filter;
 pub(crate) mod registers;
 pub(crate) mod search;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
+use maskwright_vocab::Trie;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
@@ -25,8 +26,9 @@ use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks
 use crate::parser::step::Buffers;
 use crate::parser::thread::Thread;
 use crate::program::network::{Callee, Scope};
-use crate::program::{At, NetState, Place, Program, join};
+use crate::program::{At, LeafId, NetState, Place, Program, join};
 use crate::seen::Seen;
+use crate::tuning::tuning;
 use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
@@ -133,7 +135,7 @@ enum Round {
 
 /// What is known of the path from a place down to the next scope.
 #[derive(Clone, Default)]
-struct Above {
+pub(super) struct Above {
     /// The scopes for which everything that they require can be written on it.
     open: SmallVec<[u32; 4]>,
     /// The words that are written on a path on which no other check can fail.
@@ -410,8 +412,8 @@ impl Trial<'_> {
                 return Round::Unknown;
             }
             bytes_left -= 1;
-            let (mut next, inside) = (place.threads.clone(), place.inside);
-            self.text.truncate(place.length);
+            let (mut next, inside, length) = (place.threads.clone(), place.inside, place.length);
+            self.text.truncate(length);
             if !self.steps(&[byte], &mut next) {
                 continue;
             }
@@ -422,7 +424,9 @@ impl Trial<'_> {
                 }
                 return Round::Found;
             }
-            let in_fraction = matches!(byte, b'.' | b'0') && value::ends_in_fraction(self.text);
+            let in_fraction = matches!(byte, b'.' | b'0')
+                && value::ends_in_fraction(self.text)
+                && !(length == from && self.text[..length].ends_with(b"."));
             next.retain(|thread| !(self.needs_seen(thread) || in_fraction && self.has_zeros_only(thread)));
             self.go_on(&mut search, next, inside);
         }
@@ -650,6 +654,11 @@ impl Trial<'_> {
             else {
                 continue;
             };
+            if let Some(found) = self.other_strings(thread, leaf, state) {
+                let words = calm.get_or_insert_with(|| vec![0; bytes.words()]);
+                words.iter_mut().zip(found).for_each(|(word, found)| *word |= found);
+                continue;
+            }
             let Some(values) = self.values_to_avoid(thread) else { continue };
             let units = self.goes_on_after(thread, values);
             let window = program.leaf(leaf);
@@ -684,10 +693,68 @@ impl Trial<'_> {
         calm
     }
 
+    /// The tokens that go on with the string that a thread is in, but not to one that it may not be: then whatever it becomes is new. `None` if what it may not be is not known, or much.
+    fn other_strings(&self, thread: &Thread, leaf: LeafId, state: LeafState) -> Option<Vec<u32>> {
+        let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
+        let scopes = self.scopes_below(thread.stack, false);
+        let seen: usize = scopes.iter().map(|(_, register)| self.registers.count(*register)).sum();
+        if program.has_nested_values() || seen > tuning().scope_values || !self.has_way_out_behind(thread) {
+            return None;
+        }
+        let window = program.leaf(leaf);
+        let room = program.counts().room(thread.count, window.bounds());
+        let mut found = match window {
+            Leaf::Text(_) => return None,
+            Leaf::Window { .. } => match self.bound.entry(leaf, state, room).inner(room, bytes) {
+                Tokens::Many(tokens) => tokens.to_vec(),
+                Tokens::Few(tokens) => {
+                    let mut words = vec![0; bytes.words()];
+                    set_bits(&mut words, tokens);
+                    words
+                }
+            },
+        };
+        let avoided = || {
+            let seen = scopes.iter().flat_map(|(_, register)| self.registers.forms(*register));
+            seen.chain(program.network().followed_words().iter().map(|word| &**word))
+        };
+        // A character takes up to twelve bytes as an escape, where its form has one at least.
+        let longest = avoided().map(<[u8]>::len).max().unwrap_or(0);
+        let Some(quote) = value::opening_quote(self.text, longest.saturating_mul(12) + 1) else {
+            return Some(found);
+        };
+        let (typed, is_whole) = value::prefix(&self.text[quote + 1..]);
+        if !is_whole {
+            return None;
+        }
+        let trie = self.bound.vocabulary().trie();
+        // An escape may spell anything.
+        found.iter_mut().zip(bytes.with(b'\\')).for_each(|(word, escaped)| *word &= !escaped);
+        for rest in avoided().filter_map(|form| form.strip_prefix(&*typed)) {
+            let mut node = Trie::ROOT;
+            for &byte in rest {
+                let Some(child) = trie.child(node, byte) else { break };
+                node = child;
+                for &token in trie.tokens(node) {
+                    found[token as usize / 32] &= !(1 << (token % 32));
+                }
+            }
+        }
+        Some(found)
+    }
+
+    /// Whether there is a way out behind the string that a thread is in, if that is none of the values that were seen, and none of the words that are followed.
+    fn has_way_out_behind(&self, thread: &Thread) -> bool {
+        let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return false };
+        let Resume::At(state) = frame.resume() else { return false };
+        self.is_check(state)
+            && self.checked(state).any(|(next, _)| self.is_out(&Thread::network(next, below)))
+    }
+
     /// How many values the string that a thread is in may not be, so that there is a way out behind it; `None` if it may depend on the string whether there is one.
     fn values_to_avoid(&mut self, thread: &Thread) -> Option<usize> {
         if self.is_out(thread) {
-            return Some(self.values_below(thread.stack));
+            return Some(self.values_on_the_way_out(thread));
         }
         let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return None };
         let Resume::At(state) = frame.resume() else { return None };
@@ -696,7 +763,7 @@ impl Trial<'_> {
         }
         let behind: Vec<Thread> = self.checked(state).map(|(next, _)| Thread::network(next, below)).collect();
         if behind.iter().any(|thread| self.is_out(thread)) {
-            return Some(self.values_below(thread.stack));
+            return Some(self.values_on_the_way_out(thread));
         }
         // What was seen, and what is written on the way out, where each value takes a byte at least.
         let before = core::mem::take(&mut self.outs.completions);
@@ -704,6 +771,15 @@ impl Trial<'_> {
         let completion = core::mem::replace(&mut self.outs.completions, before).first().map(Vec::len);
         let seen = self.seen_below(below);
         completion.filter(|_| found == Some(true)).map(|bytes| seen.saturating_add(bytes))
+    }
+
+    /// The same where the way out is known: what was seen, and the words that may be written on it.
+    fn values_on_the_way_out(&self, thread: &Thread) -> usize {
+        let program = self.bound.program();
+        if program.has_nested_values() {
+            return self.values_below(thread.stack);
+        }
+        self.seen_below(thread.stack).saturating_add(program.network().followed_words().len())
     }
 
     /// The next scopes on a stack, one for each way where it forks, or all of them.
@@ -770,7 +846,7 @@ impl Trial<'_> {
     }
 
     /// What follows the checks of a state.
-    fn checked(&self, state: NetState) -> impl Iterator<Item = (NetState, Above)> + '_ {
+    pub(super) fn checked(&self, state: NetState) -> impl Iterator<Item = (NetState, Above)> + Clone + '_ {
         let program = self.bound.program();
         let calls = match program.place(state) {
             Place::Cell(cell) => &*cell.calls,
@@ -879,7 +955,8 @@ impl Trial<'_> {
         let in_number = threads.iter().all(|thread| self.number(thread).is_some());
         let is_shortest = |&byte: &u8| {
             if in_number {
-                threads.iter().any(|thread| self.is_shortest_number(thread, byte))
+                let is_open = self.text.len() == from && self.text.ends_with(b".");
+                is_open || threads.iter().any(|thread| self.is_shortest_number(thread, byte))
             } else {
                 is_shortest_text(self.text, from, byte)
             }

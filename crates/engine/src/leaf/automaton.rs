@@ -89,6 +89,7 @@ pub(crate) struct Automaton {
     /// All that it accepts are JSON strings, in the same number of units as in [`super::json`].
     is_string: bool,
     grows: bool,
+    branches: bool,
     /// Some step begins a unit.
     counts: bool,
     endless: OnceLock<Endless>,
@@ -311,6 +312,7 @@ impl Automaton {
             longest_tail: 0,
             is_string: false,
             grows: false,
+            branches: false,
             counts,
             endless: OnceLock::new(),
             numbers: OnceLock::new(),
@@ -318,8 +320,14 @@ impl Automaton {
     }
 
     /// A table of JSON strings. One state accepts. Steps into states from which it cannot be reached are left out.
-    /// `grows` says whether every text that ends can be made longer by one character.
-    pub(super) fn of_strings(rows: &Rows, start: LeafState, end: LeafState, grows: bool) -> Self {
+    /// `grows` says whether every text that ends can be made longer by one character, and `branches` whether by one of two.
+    pub(super) fn of_strings(
+        rows: &Rows,
+        start: LeafState,
+        end: LeafState,
+        grows: bool,
+        branches: bool,
+    ) -> Self {
         let numbered = (0u32..).map(LeafState).zip(rows.iter());
         let all = numbered.flat_map(|(state, row)| row.iter().map(move |(_, _, step)| (state, step)));
         let tails = tails(rows.len(), all, [end].into_iter());
@@ -366,6 +374,7 @@ impl Automaton {
             longest_tail,
             is_string: true,
             grows,
+            branches,
             counts,
             endless: OnceLock::new(),
             numbers: OnceLock::new(),
@@ -577,6 +586,11 @@ impl Automaton {
         self.grows
     }
 
+    /// Whether every text that ends can be made longer by one of two characters, so that each length has twice as many texts as the one before.
+    pub(crate) fn branches(&self) -> bool {
+        self.branches
+    }
+
     /// Bytes of a class lead the same way from every state.
     pub(crate) fn class(&self, byte: u8) -> u8 {
         self.classes[usize::from(byte)]
@@ -636,7 +650,8 @@ impl Automaton {
         out.words(&self.states.iter().map(|state| state.tail).collect::<Vec<u32>>());
         out.bytes(&self.states.iter().map(|state| u8::from(state.accepting)).collect::<Vec<u8>>());
         out.word(self.start.0);
-        out.word(u32::from(self.is_string) | u32::from(self.grows) << 1);
+        let flags = [self.is_string, self.grows, self.branches];
+        out.word((0..).zip(flags).fold(0, |all, (at, flag)| all | u32::from(flag) << at));
     }
 
     pub(crate) fn read(file: &mut Reader<'_>) -> Read<Self> {
@@ -677,6 +692,7 @@ impl Automaton {
             longest_tail: longest(&tails),
             is_string: flags & 1 != 0,
             grows: flags & 2 != 0,
+            branches: flags & 4 != 0,
             counts: any_counts(&steps),
             endless: OnceLock::new(),
             numbers: OnceLock::new(),
@@ -694,7 +710,7 @@ impl PartialEq for Automaton {
             && self.classes == other.classes
             && self.steps == other.steps
             && self.states == other.states
-            && (self.is_string, self.grows) == (other.is_string, other.grows)
+            && (self.is_string, self.grows, self.branches) == (other.is_string, other.grows, other.branches)
     }
 }
 

@@ -24,7 +24,7 @@ use super::{Action, Automaton, LeafState, Step};
 /// The table of all spellings, both quotes included; `None` if it would have too many states.
 pub(crate) fn spell(dfa: &Dfa) -> Option<Automaton> {
     let mut characters = Characters::of(dfa);
-    let grows = grows(dfa, &mut characters);
+    let (grows, branches) = growth(dfa, &mut characters);
     let mut speller = Speller {
         dfa,
         characters,
@@ -42,17 +42,23 @@ pub(crate) fn spell(dfa: &Dfa) -> Option<Automaton> {
     for state in 1..dfa.len() as u32 {
         speller.text_row(state)?;
     }
-    Some(Automaton::of_strings(&speller.rows, START, END, grows))
+    Some(Automaton::of_strings(&speller.rows, START, END, grows, branches))
 }
 
-/// Whether every text of the set can be made longer by one character, if it is at least as long as the shortest way on.
+/// Whether every text of the set can be made longer by one character, if it is at least as long as the shortest way on, and whether by one of two.
 /// Then the lengths that can be reached from a state have no gaps and no end, and a window of lengths needs no states.
-fn grows(dfa: &Dfa, characters: &mut Characters<'_>) -> bool {
+fn growth(dfa: &Dfa, characters: &mut Characters<'_>) -> (bool, bool) {
     let mut map = CharMap::new();
-    (1..dfa.len() as u32).filter(|&state| dfa.is_accepting(state)).all(|state| {
-        let goes_on = |&(_, target): &(u32, u32)| dfa.is_accepting(target);
-        characters.map(state, &mut map).is_some() && map.iter().any(goes_on)
-    })
+    let mut fewest = 2;
+    for state in (1..dfa.len() as u32).filter(|&state| dfa.is_accepting(state)) {
+        let found = characters.map(state, &mut map).map_or(0, |()| {
+            let ends = map.iter().skip(1).map(|(at, _)| *at).chain([char::MAX as u32 + 1]);
+            let goes_on = map.iter().zip(ends).filter(|((_, target), _)| dfa.is_accepting(*target));
+            goes_on.fold(0, |sum: u32, ((from, _), to)| sum.saturating_add(to - from))
+        });
+        fewest = fewest.min(found);
+    }
+    (fewest >= 1, fewest >= 2)
 }
 
 /// The parts of a range of bytes that hold neither a quote nor a backslash.
@@ -477,7 +483,7 @@ mod tests {
 
     #[test]
     fn sets_that_grow() {
-        let grow: Vec<bool> = sets().iter().map(|(_, dfa)| grows(dfa, &mut Characters::of(dfa))).collect();
+        let grow: Vec<bool> = sets().iter().map(|(_, dfa)| growth(dfa, &mut Characters::of(dfa)).0).collect();
         assert_eq!(grow, [true, true, true, false, false, false]);
     }
 }

@@ -216,7 +216,7 @@ impl BoundProgram {
         let values = u32::try_from(values).ok()?;
         let least = match () {
             () if automaton.is_integers() => automaton.stays_endless(state).then_some(digits)?,
-            () if Arc::ptr_eq(automaton, json_string()) => digits,
+            () if automaton.branches() || Arc::ptr_eq(automaton, json_string()) => digits,
             () if automaton.grows() && room.saturating_sub(need) > values => values + 1,
             () => return None,
         };

@@ -31,7 +31,7 @@ use crate::leaf::{Automaton, json_string};
 
 const MAGIC: &[u8; 16] = b"maskwright learn";
 /// To be raised with every change of the format, of the automata, of the entries, or of the keys of the compiler's cache.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 impl Library {
     /// Writes what this library and a cache of tables have learnt.

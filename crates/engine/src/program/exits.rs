@@ -52,6 +52,11 @@ impl Backward {
             starts: Grouped::new(network.nodes.len(), starts),
         }
     }
+
+    /// The nodes that lead to a node in the same machine.
+    pub(super) fn nodes(&self, node: NodeId) -> &[NodeId] {
+        self.nodes.of(node.0)
+    }
 }
 
 /// Which of the [words](Network::words) every path from a node to the end of its machine writes, a bit each: if one of them was seen, the
@@ -168,6 +173,8 @@ pub(super) struct Fresh {
     pub(super) is_open: bool,
     /// On infinite paths, so that there are infinitely many such values.
     pub(super) is_infinite: bool,
+    /// It can be completed by a path with a single check, which does not fail.
+    pub(super) is_single: bool,
 }
 
 /// A path that was found while all are looked for.
@@ -406,10 +413,10 @@ impl Exits {
         self.infinite.machines.get(machine as usize).copied().flatten()
     }
 
-    /// Whether a scope that has seen nothing can be completed: its body by any words, or all that it requires can be written.
+    /// Whether a scope that has seen nothing can be completed: its body by any words or by one value, or all that it requires can be written.
     pub(crate) fn scope_at(&self, index: u32, scope: &Scope) -> bool {
         if scope.required.is_empty() {
-            self.paths.machines[scope.body as usize].is_some()
+            self.paths.machines[scope.body as usize].is_some() || self.scopes[index as usize].is_single
         } else {
             self.scopes[index as usize].is_open
         }

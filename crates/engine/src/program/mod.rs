@@ -11,6 +11,7 @@
 
 mod debug;
 mod exits;
+mod levels;
 pub(crate) mod network;
 mod place;
 mod required;
@@ -37,6 +38,7 @@ use crate::store::Store;
 
 pub use self::debug::{Dot, Listing};
 pub(crate) use self::exits::{Exits, Needed, join};
+pub(crate) use self::levels::Levels;
 pub(crate) use self::place::At;
 pub(crate) use self::required::Open;
 use self::words::{Awaited, WordSetId, Words};
@@ -67,6 +69,7 @@ pub struct Program {
     counts: CountSets,
     classes: OnceLock<Box<ByteClasses>>,
     exits: OnceLock<(Exits, Open)>,
+    levels: OnceLock<Levels>,
     needed: OnceLock<Needed>,
     words: Option<Words>,
 }
@@ -285,6 +288,7 @@ impl Program {
             counts: CountSets::new(),
             classes: OnceLock::new(),
             exits: OnceLock::new(),
+            levels: OnceLock::new(),
             needed: OnceLock::new(),
             words,
         }
@@ -339,6 +343,11 @@ impl Program {
 
     fn exits_and_open(&self) -> &(Exits, Open) {
         self.exits.get_or_init(|| required::exits(&self.network, &self.leaves))
+    }
+
+    /// See [`Levels`].
+    pub(crate) fn levels(&self) -> &Levels {
+        self.levels.get_or_init(|| Levels::of(&self.network, self.exits()))
     }
 
     /// See [`Needed`].

@@ -44,7 +44,7 @@ pub(crate) struct Open {
 /// Which places can be left, and which are open.
 pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
     let back = Backward::of(network);
-    let fresh = |scope: &Scope| Fresh { is_open: scope.listed().is_empty(), is_infinite: false };
+    let fresh = |scope: &Scope| Fresh { is_open: scope.listed().is_empty(), ..Fresh::default() };
     let mut scopes: Box<[Fresh]> = network.scopes.iter().map(fresh).collect();
     let machines = Machines::of(network);
     let mut open = Open { quiet: machines.quiet(network), ..Open::default() };
@@ -56,7 +56,13 @@ pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
         for (index, scope) in (0..).zip(&mut scopes) {
             if !scope.is_open && open.add(network, &exits, &machines, index, &mut steps) {
                 let is_infinite = open.infinite.get(&index).is_some_and(|names| names.contains(&true));
-                (*scope, changed) = (Fresh { is_open: true, is_infinite }, true);
+                (*scope, changed) = (Fresh { is_open: true, is_infinite, ..*scope }, true);
+            }
+            if !exits.scope_at(index, &network.scopes[index as usize])
+                && network.scopes[index as usize].required.is_empty()
+                && has_single_check(network, &exits, &machines, index, &mut steps)
+            {
+                (scope.is_single, changed) = (true, true);
             }
         }
         if !changed {
@@ -160,6 +166,50 @@ impl Open {
             }
         }
         network.machines[scope.body as usize].start.iter().any(|node| open.contains(node))
+    }
+}
+
+/// Whether a path leads through a scope with one check that may fail. The first value of a scope is new, so it does not.
+fn has_single_check(
+    network: &Network,
+    exits: &Exits,
+    machines: &Machines,
+    index: u32,
+    steps: &mut usize,
+) -> bool {
+    let parts = machines.parts(network, network.scopes[index as usize].body);
+    let nodes: Vec<NodeId> = parts.iter().flat_map(|part| &machines.nodes[*part as usize]).copied().collect();
+    // The nodes with such a path to the end of their machine.
+    let mut single: FxHashSet<NodeId> = FxHashSet::default();
+    loop {
+        let Some(left) = steps.checked_sub(nodes.len()) else { return false };
+        *steps = left;
+        let before = single.len();
+        for &node in nodes.iter().rev() {
+            let is_single = match network.nodes[node.index()] {
+                Node::Call { callee: Callee::Check, next } => exits.leads_out(next),
+                Node::Call { callee, next } => match machines.part_at(network, node) {
+                    Some(part) => {
+                        let mut start = network.machines[part as usize].start.iter();
+                        network.rounds(callee).min <= 1
+                            && exits.leads_out(next)
+                            && start.any(|node| single.contains(node))
+                    }
+                    None => false,
+                },
+                _ => false,
+            };
+            let passes = || {
+                exits.passes(network, node) && successors(network, node).any(|next| single.contains(&next))
+            };
+            if is_single || passes() {
+                single.insert(node);
+            }
+        }
+        if single.len() == before {
+            let mut start = network.machines[parts[0] as usize].start.iter();
+            return start.any(|node| single.contains(node));
+        }
     }
 }
 

@@ -89,7 +89,7 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
     finished
 }
 
-const FINITE: [&str; 40] = [
+const FINITE: [&str; 50] = [
     r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
     r#"{"type":"object","patternProperties":{"^(temperature|humidity|pressure)$":{"type":"integer"}},"additionalProperties":false}"#,
     r#"{"type":"object","patternProperties":{"^(a|b{9})$":{"type":"null"}},"additionalProperties":false,"minProperties":1}"#,
@@ -130,6 +130,16 @@ const FINITE: [&str; 40] = [
     r#"{"type":"array","items":{"type":"string","maxLength":20},"uniqueItems":true,"minItems":2,"maxItems":5}"#,
     r#"{"type":"array","items":{"type":"string","maxLength":3},"uniqueItems":true,"minItems":3,"maxItems":4}"#,
     r#"{"type":"array","prefixItems":[{"type":"string","maxLength":4},{"enum":["ab","abcd"]},{"const":"ab"}],"items":false,"uniqueItems":true,"minItems":3}"#,
+    r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"object","properties":{"a":{"enum":[1,2]},"b":{"type":"boolean"}}}}"#,
+    r#"{"type":"object","patternProperties":{"^[ab]{3}$":{"type":"object","patternProperties":{"^[a-c_]{1,9}$":{"type":["number","boolean"]}},"additionalProperties":false}},"additionalProperties":false}"#,
+    r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"array","uniqueItems":true,"minItems":1,"items":{"type":"object","properties":{"k":{"enum":["a","b"]}},"required":["k"],"additionalProperties":false}}}"#,
+    r#"{"type":"object","properties":{"responses":{"type":"object","patternProperties":{"^[0-9]$":{"type":"null"},"^x":{"type":"null"}},"additionalProperties":false,"minProperties":1,"not":{"patternProperties":{"^x":{}},"additionalProperties":false}}},"patternProperties":{"^x":{"type":"null"}},"required":["responses"],"additionalProperties":false}"#,
+    r#"{"type":"array","uniqueItems":true,"minItems":3,"items":{"anyOf":[{"type":"object","properties":{"k":{"enum":["a","b"]}},"required":["k"],"additionalProperties":false},{"type":"object","properties":{"k":{"type":"null"},"l":{"type":"string"}},"required":["k"]},{"type":"boolean"}]}}"#,
+    r#"{"type":"array","uniqueItems":true,"minItems":3,"items":{"type":"object","properties":{"k":{"enum":["a}b","]","{}"]},"l":{"type":["null","string"],"maxLength":1}},"required":["k"],"additionalProperties":false}}"#,
+    r#"{"type":"object","patternProperties":{"^[ab]$":{"type":"array","items":{"enum":["}","]"]}}},"additionalProperties":false,"minProperties":2}"#,
+    r#"{"type":"object","patternProperties":{"^[ab]{2}$":{"type":"null"}},"additionalProperties":false}"#,
+    r#"{"type":"array","items":{"type":"string","pattern":"^[ab]*$","minLength":6,"maxLength":6},"uniqueItems":true,"minItems":5}"#,
+    r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"object","properties":{"tags":{"type":"array","items":{"enum":["a","b"]},"uniqueItems":true,"minItems":1},"n":{"type":"integer","minimum":0,"maximum":1}},"required":["tags"],"maxProperties":2}}"#,
 ];
 
 #[test]

@@ -1,0 +1,174 @@
+//! Scopes to which nothing happens before a bracket closes.
+//!
+//! Inside of an object in an array whose items must differ, most tokens write more of the object, and it can still become new in infinitely many ways. The levels of the
+//! threads tell where that is so ([`crate::program::Levels`]): then only tokens with a closing bracket have to be tried for the sake of the array.
+
+use smallvec::SmallVec;
+
+use super::trial::Trial;
+use crate::parser::stack::{Frame, Register, Resume, StackId, Top};
+use crate::parser::thread::Thread;
+use crate::program::{At, NetState};
+
+/// With more threads, nothing is found.
+const MAX_THREADS: usize = 64;
+/// The same with more frames on their stacks.
+const MAX_FRAMES: usize = 4_096;
+
+/// What was met on a stack from the top down.
+#[derive(Clone, Copy, Default)]
+struct Levels {
+    /// A bracketed level, and one that the next scope may check values at.
+    bracketed: bool,
+    own_bracketed: bool,
+    /// An ample level, and one in a scope that is not known to be completed by what makes it ample.
+    ample: bool,
+    own_ample: bool,
+    /// Whether the value that is checked next can become one of infinitely many, if there is one.
+    checked: Option<bool>,
+}
+
+impl Levels {
+    /// A level, which goes on in one of these states.
+    fn levels(&mut self, trial: &Trial<'_>, states: impl Iterator<Item = NetState> + Clone) {
+        let (program, levels, open) =
+            (trial.bound.program(), trial.bound.program().levels(), trial.bound.program().open());
+        if states.clone().all(|state| levels.is_bracketed(program, state)) {
+            self.own_bracketed = true;
+            self.bracketed |= states.clone().all(|state| open.is_quiet(program, state));
+            self.own_ample |= states.clone().all(|state| levels.is_ample(program, state));
+        }
+    }
+
+    /// Goes down by a frame; `None` if nothing can be told below it.
+    fn pass(&mut self, trial: &Trial<'_>, frame: Frame) -> Option<()> {
+        match frame.resume() {
+            Resume::At(state) if trial.is_check(state) => {
+                self.checked = Some(self.ample || self.own_ample);
+                self.levels(trial, trial.checked(state).map(|(behind, _)| behind));
+            }
+            Resume::At(state) => self.levels(trial, [state].into_iter()),
+            Resume::Scope { register, .. } => self.leave(register.may_close()),
+            Resume::Words { .. } => self.leave(true),
+            Resume::Loop { .. } | Resume::Finish => {}
+            Resume::Limit { .. } => return None,
+        }
+        Some(())
+    }
+
+    /// Leaves a scope. `may_close` says whether it can be completed by any path.
+    fn leave(&mut self, may_close: bool) {
+        self.bracketed |= self.own_bracketed;
+        self.ample |= self.own_ample && may_close;
+        (self.own_bracketed, self.own_ample, self.checked) = (false, false, None);
+    }
+
+    /// What is so for both.
+    fn and(self, other: Self) -> Self {
+        Self {
+            bracketed: self.bracketed && other.bracketed,
+            own_bracketed: self.own_bracketed && other.own_bracketed,
+            ample: self.ample && other.ample,
+            own_ample: self.own_ample && other.own_ample,
+            checked: match (self.checked, other.checked) {
+                (Some(a), Some(b)) => Some(a && b),
+                (None, None) => None,
+                _ => Some(false),
+            },
+        }
+    }
+}
+
+/// The scopes that are open.
+type Scopes = SmallVec<[(u32, Register); 8]>;
+
+/// What is found below the threads.
+#[derive(Default)]
+struct Found {
+    bracketed: Scopes,
+    others: Scopes,
+    /// Frames that were looked at.
+    frames: usize,
+}
+
+impl Trial<'_> {
+    /// The scopes that a token without a closing bracket outside of strings does nothing to, and whose next value it leaves possible.
+    pub(super) fn bracketed_scopes(&self) -> Scopes {
+        self.find_bracketed().unwrap_or_default()
+    }
+
+    fn find_bracketed(&self) -> Option<Scopes> {
+        let (first, others) = self.threads.split_first().filter(|_| self.threads.len() <= MAX_THREADS)?;
+        // What all threads have in common stays as it is whichever of them survive.
+        let mut common = self.chain(first.stack);
+        for thread in others {
+            let chain = self.chain(thread.stack);
+            common.retain(|stack| chain.contains(stack));
+        }
+        let top = *common.first()?;
+        let mut found = Found::default();
+        let mut levels = self.levels_above(first, top, &mut found)?;
+        for thread in others {
+            levels = levels.and(self.levels_above(thread, top, &mut found)?);
+        }
+        self.go_down(top, levels, &mut found)?;
+        // A scope that has seen nothing may be open twice.
+        let Found { mut bracketed, others, .. } = found;
+        bracketed.retain(|scope| !others.contains(scope));
+        Some(bracketed)
+    }
+
+    /// The stacks below each other down to where they fork, or to the end.
+    fn chain(&self, mut stack: StackId) -> Vec<StackId> {
+        let mut chain = vec![stack];
+        while let Top::Frame(_, below) = self.arena.top(stack) {
+            chain.push(below);
+            stack = below;
+        }
+        chain
+    }
+
+    /// The levels of a thread above one of its stacks.
+    fn levels_above(&self, thread: &Thread, top: StackId, found: &mut Found) -> Option<Levels> {
+        let mut levels = Levels::default();
+        if let At::Network(state) = thread.at {
+            levels.levels(self, [state].into_iter());
+        }
+        let mut stack = thread.stack;
+        while stack != top {
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+            if let Resume::Scope { index, register } = frame.resume() {
+                found.others.push((index, register));
+            }
+            levels.pass(self, frame)?;
+            stack = below;
+        }
+        Some(levels)
+    }
+
+    /// Looks at everything below.
+    fn go_down(&self, stack: StackId, levels: Levels, found: &mut Found) -> Option<()> {
+        let mut work = vec![(stack, levels)];
+        let mut frames = Vec::new();
+        while let Some((stack, levels)) = work.pop() {
+            self.arena.frames(stack, &mut frames);
+            found.frames += frames.len();
+            if found.frames > MAX_FRAMES {
+                return None;
+            }
+            for (frame, below) in frames.drain(..) {
+                if let Resume::Scope { index, register } = frame.resume() {
+                    let is_bracketed = levels.bracketed && levels.checked != Some(false);
+                    let scopes = if is_bracketed { &mut found.bracketed } else { &mut found.others };
+                    scopes.push((index, register));
+                }
+                let mut levels = levels;
+                levels.pass(self, frame)?;
+                if !matches!(frame.resume(), Resume::Finish) {
+                    work.push((below, levels));
+                }
+            }
+        }
+        Some(())
+    }
+}
