@@ -139,6 +139,33 @@ impl<'m> DeadlineView<'m> {
         }
     }
 
+    /// How many tokens a thread needs to the end of the text by the upper bound, if it goes on with this token; `None` if that is too late for something on its stack, or
+    /// if there is no bound. Where the stack forks and something on it must end before some token, it is not looked for.
+    pub(crate) fn needs_in_all(&mut self, thread: &Thread, token: i64) -> Option<i64> {
+        let latest = self.latest(thread);
+        if latest < token || latest <= -ENDLESS {
+            return None;
+        }
+        if !self.program().has_limits() {
+            return Some(self.finish - latest).filter(|needs| *needs < ENDLESS);
+        }
+        let (mut stack, mut needs) = (thread.stack, self.needs(thread));
+        loop {
+            let (frame, below) = match self.arena.top(stack) {
+                Top::Frame(frame, below) => (frame, below),
+                Top::Union([]) => break,
+                Top::Union(_) => return None,
+            };
+            match self.frame(frame) {
+                Bound::Needs(more) => needs = (needs + more).min(ENDLESS),
+                Bound::Before(_, Below::Counts) => {}
+                Bound::Before(_, Below::IsNothing) => break,
+            }
+            stack = below;
+        }
+        Some(needs).filter(|needs| *needs < ENDLESS)
+    }
+
     /// Where stacks fork, the best way counts. Every stack is looked at once.
     fn latest_of_union(&mut self, stack: StackId) -> i64 {
         let mut known: FxHashMap<StackId, i64> = FxHashMap::from_iter([(StackId::BOTTOM, self.finish)]);

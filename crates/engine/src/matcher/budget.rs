@@ -35,15 +35,22 @@ impl Matcher {
         match least.least(self.threads(), None, (token, u32::MAX), Begun::AsSeen, STEPS) {
             Least::Tokens(tokens) => Some((tokens.checked_add(1)?, false)),
             Least::More => None,
-            // Where something must end before some token, the bound says nothing of the whole text.
-            Least::Unknown if program.has_limits() => None,
             Least::Unknown => {
                 let mut rough = Deadlines { is_rough: true, ..Deadlines::default() };
                 let mut deadlines = DeadlineView::new(bound, arena, &mut rough, distinct);
-                let latest = self.threads().iter().map(|thread| deadlines.latest(thread)).max()?;
-                u32::try_from(ENDLESS - latest + 1).ok().map(|tokens| (tokens, true))
+                let needs =
+                    self.threads().iter().filter_map(|thread| deadlines.needs_in_all(thread, token)).min()?;
+                u32::try_from(needs + 1).ok().map(|tokens| (tokens, true))
             }
         }
+    }
+
+    /// Whether the text can be completed in time by the upper bound, which is quick to find.
+    pub(super) fn can_surely_be_completed(&self) -> bool {
+        let mut rough = Deadlines { is_rough: true, ..Deadlines::default() };
+        let mut deadlines = DeadlineView::new(&self.bound, &self.arena, &mut rough, self.distinct.as_deref());
+        let token = i64::from(self.now().tokens);
+        self.threads().iter().any(|thread| deadlines.needs_in_all(thread, token).is_some())
     }
 
     /// From now on only what can be completed within a budget is allowed; `None` lifts it. If the text cannot be completed in

@@ -101,10 +101,14 @@ struct Checkpoint {
 impl BoundProgram {
     /// Says so if limits on tokens leave nothing that could be written with this vocabulary.
     pub fn check_limits(self: &Arc<Self>) -> Result<(), CompileError> {
-        if self.program().has_limits() && self.matcher().shortest_completion().is_none() {
-            return Err(CompileError::LimitTooSmall);
+        if !self.program().has_limits() {
+            return Ok(());
         }
-        Ok(())
+        let matcher = self.matcher();
+        if matcher.can_surely_be_completed() || matcher.shortest_completion().is_some() {
+            return Ok(());
+        }
+        Err(CompileError::LimitTooSmall)
     }
 
     /// The scopes that match nothing, because more values must differ than there are. A program that was [compiled without

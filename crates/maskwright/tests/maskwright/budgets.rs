@@ -165,3 +165,32 @@ fn walks_within_tight_budgets_finish() {
     assert!(walks > 60, "{walks} walks");
     assert!(refused.len() <= 4, "{refused:?}");
 }
+
+/// Free text up to a trigger, within a limit of its own. With a real vocabulary the least number takes too long to find, and the upper bound does.
+#[test]
+fn a_trigger_comes_in_time_with_a_real_vocabulary() {
+    let compiler = Compiler::new(vocabulary());
+    let tag = |tokens: u32| {
+        Constraint::structural_tag(format!(
+            r#"{{"type": "sequence", "elements": [{{"type": "any_text", "max_tokens": {tokens}}},
+                {{"type": "const_string", "value": "Answer: "}}, {{"type": "regex", "pattern": "19[0-9]{{2}}"}}]}}"#
+        ))
+    };
+    let mut rng = Rng::new(3);
+    for limit in [0, 3, 20] {
+        let compiled = compiler.compile(&tag(limit)).expect("`Answer: 1900` is such a text");
+        let free = compiled.matcher();
+        let need = free.shortest_completion().expect("some number is known");
+        for budget in [need, need + 4, need + 60] {
+            let mut matcher = free.fork();
+            matcher.set_budget(Some(Budget::new(budget))).expect("it is enough");
+            let text = walk(&mut matcher, &mut rng, &mut Vec::new()).expect("it finishes");
+            let text = String::from_utf8(text).expect("free text is text");
+            let (before, year) = text.split_once("Answer: ").expect("the trigger came");
+            assert!(year.len() == 4 && year.starts_with("19"), "{text}");
+            assert!(before.is_empty() || limit > 0, "{text}");
+            // What stands behind the free text has twelve bytes.
+            assert!(matcher.steps() <= limit as usize + 12 && matcher.steps() <= budget as usize, "{text}");
+        }
+    }
+}

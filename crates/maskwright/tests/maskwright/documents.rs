@@ -160,7 +160,8 @@ fn limits_are_those_of_the_security_page() {
     let service = service::Settings::default();
     let count = |number: u64| {
         let digits = number.to_string();
-        let parts: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|part| std::str::from_utf8(part).unwrap()).collect();
+        let parts: Vec<&str> =
+            digits.as_bytes().rchunks(3).rev().map(|part| std::str::from_utf8(part).unwrap()).collect();
         parts.join(",")
     };
     let mib = |bytes: usize| format!("{} MiB", bytes >> 20);
@@ -170,15 +171,27 @@ fn limits_are_those_of_the_security_page() {
     assert_eq!(options.lark.limits.repetition, options.ebnf.limits.repetition);
     let expected = [
         ("text of a pattern", mib(options.regex.source_bytes)),
-        ("text and nesting of a JSON Schema", format!("{}, {} levels", mib(schema.schema_bytes), schema.depth)),
+        (
+            "text and nesting of a JSON Schema",
+            format!("{}, {} levels", mib(schema.schema_bytes), schema.depth),
+        ),
         ("branches of combinators", format!("{} cases", count(schema.cases as u64))),
         (
             "text of a grammar",
-            format!("{}; {}", mib(options.lark.limits.source_bytes), count(options.lark.limits.repetition.into())),
+            format!(
+                "{}; {}",
+                mib(options.lark.limits.source_bytes),
+                count(options.lark.limits.repetition.into())
+            ),
         ),
         (
             "expressions, nodes, tables",
-            format!("{}; {}; {}", count(limits.exprs as u64), count(limits.nodes as u64), mib(limits.table_bytes)),
+            format!(
+                "{}; {}; {}",
+                count(limits.exprs as u64),
+                count(limits.nodes as u64),
+                mib(limits.table_bytes)
+            ),
         ),
         ("steps of one mask", count(limits.mask_steps)),
         ("states of an index", count(IndexLimits::default().states as u64)),
@@ -187,7 +200,8 @@ fn limits_are_those_of_the_security_page() {
     ];
     let rows = limits_of_the_page();
     for (what, default) in expected {
-        let row = rows.iter().find(|[name, ..]| name.starts_with(what)).unwrap_or_else(|| panic!("no row {what}"));
+        let row =
+            rows.iter().find(|[name, ..]| name.starts_with(what)).unwrap_or_else(|| panic!("no row {what}"));
         assert_eq!(row[1], default, "{what}");
     }
 }
@@ -198,7 +212,8 @@ fn limits_of_the_page() -> Vec<[String; 3]> {
     let rows = text.lines().skip_while(|line| !line.contains("| test |")).skip(2);
     rows.take_while(|line| line.starts_with('|'))
         .map(|row| {
-            let cells: Vec<String> = row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+            let cells: Vec<String> =
+                row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
             cells.try_into().expect("three cells")
         })
         .collect()

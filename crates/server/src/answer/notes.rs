@@ -98,6 +98,7 @@ impl Shared {
 /// The mass of the masks of some tokens: each, and all together. A token without a mask has none.
 fn mass(tokens: &[Written]) -> Value {
     let each: Vec<Option<f32>> = tokens.iter().map(|written| written.mass).collect();
-    let sum: f64 = each.iter().flatten().map(|&mass| f64::from(mass)).sum();
+    // Without a constraint there is nothing to add up, and that is 0, not -0.
+    let sum = each.iter().flatten().fold(0.0, |sum, &mass| sum + f64::from(mass));
     json!({"tokens": each, "sum": sum})
 }
