@@ -80,6 +80,8 @@ fn the_faces_use_the_same_words() {
         "reset",
         "fork",
         "set_budget",
+        "forced",
+        "shortest_completion",
         "fill_draft_chain",
         "fill_draft_tree",
     ] {
@@ -213,6 +215,7 @@ fn rust_type(text: &str, is_llg: bool) -> String {
         "usize" => "size_t",
         "i32" | "Status" => "int32_t",
         "f32" => "float",
+        "f64" => "double",
         "*const c_char" => "constchar*",
         "*const u32" => "constuint32_t*",
         "UserData" => "constvoid*",
