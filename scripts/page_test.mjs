@@ -344,7 +344,47 @@ const checks = {
     if (!["fits the constraint", "cut off at the token limit"].includes(states[0])) throw new Error(`The first answer: ${states[0]}`);
     equal(await page.locator(".answer").first().locator(".bad").count(), 0);
     contains(await page.locator(".answer .numbers").first().textContent(), "tokens/s");
+    // Tokens without a choice are marked, and counted.
+    const forced = await page.locator(".answer").first().locator(".output .token.forced").count();
+    if (forced === 0) throw new Error("No token is marked as forced.");
+    contains(await page.locator(".answer .numbers").first().textContent(), `${forced} forced`);
+    // A small model without a constraint writes no JSON: its first bad token is marked, with the reason.
+    const free = page.locator(".answer").nth(1);
+    equal(await free.locator(".chip").textContent(), "breaks the constraint");
+    equal(await free.locator(".output .bad").count(), 1);
+    contains(await free.locator(".reason").textContent(), "Token ");
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.locator(".answer").first().getByRole("button", { name: "Copy", exact: true }).click();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    if (!copied.startsWith("{")) throw new Error(`What was copied is ${JSON.stringify(copied)}.`);
     await shot(page, "generate");
+  },
+
+  "An answer is finished in time, or cut off": async ({ page }) => {
+    await page.selectOption("#example", "0");
+    await settled(page);
+    await page.click("#tab-generate");
+    await page.uncheck("#compare");
+    await page.fill("#max-tokens", "12");
+    for (const [isFinished, states] of [[false, ["cut off at the token limit"]], [true, ["fits, squeezed into the tokens", "fits the constraint", "failed"]]]) {
+      await page.setChecked("#finish", isFinished);
+      await page.click("#go");
+      await page.waitForSelector("#stop:not([hidden])");
+      await page.waitForSelector("#go:not([hidden])", { timeout: 240_000 });
+      await page.waitForFunction(() => !["waiting", "writing"].includes(document.querySelector(".answer .chip").textContent));
+      const state = await page.locator(".answer .chip").first().textContent();
+      if (!states.includes(state)) throw new Error(`With finish ${isFinished}: ${state}`);
+      // Too few tokens are refused with the least number that does.
+      if (state === "failed") {
+        const least = (await page.locator(".answer .error").textContent()).match(/give at least (\d+)/);
+        if (!least) throw new Error("The least number is not told.");
+        await page.fill("#max-tokens", least[1]);
+        await page.click("#go");
+        await page.waitForSelector("#stop:not([hidden])");
+        await page.waitForSelector("#go:not([hidden])", { timeout: 240_000 });
+        contains(await page.locator(".answer .chip").first().textContent(), "fits");
+      }
+    }
   },
 
   "The mass of masks is a line under the tokens": async ({ page }) => {
