@@ -461,7 +461,7 @@ static void weights(const mw_compiler *compiler) {
 
 /* What must come next in one answer, how far it is to the end, and a schema as a regular expression. */
 static void ahead(const mw_compiler *compiler) {
-    static const char schema[] = "{\"enum\": [1, 23]}", open[] = "{\"type\": \"array\", \"items\": true}";
+    static const char schema[] = "{\"enum\": [1, 23]}", array[] = "{\"type\": \"array\", \"items\": true}";
     static const uint8_t half[] = {0xC3};
     mw_matcher *matcher = start(compiler, MW_REGEX, "(\xC3\xA9|\xC3\xA8) is yes"), *one = start(compiler, MW_REGEX, "\xC3\xA9 is yes");
     char text[512];
@@ -484,7 +484,7 @@ static void ahead(const mw_compiler *compiler) {
     EXPECT(MW_OK, mw_matcher_accept_bytes(matcher, (const uint8_t *)"23", 2, SAY));
     CHECK(state_of(matcher) >= MW_ACCEPTING);
     mw_matcher_free(matcher);
-    EXPECT(MW_CONSTRAINT, mw_schema_to_regex(open, strlen(open), NULL, 0, text, sizeof text, &length, SAY));
+    EXPECT(MW_CONSTRAINT, mw_schema_to_regex(array, strlen(array), NULL, 0, text, sizeof text, &length, SAY));
     EXPECT(MW_CONSTRAINT, mw_schema_to_regex(schema, strlen(schema), NULL, 1, text, sizeof text, &length, SAY));
     EXPECT(MW_ARGUMENT, mw_schema_to_regex(schema, strlen(schema), "{\"json_schema\": {\"colour\": 1}}", 0, text, sizeof text, &length, SAY));
 }
