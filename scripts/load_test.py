@@ -10,6 +10,7 @@ schemas are checked by it, without it by their keys.
     python scripts/load_test.py gaps                        a stream beside a hostile constraint: how long does it stand still?
     python scripts/load_test.py masks                       what single constraints cost: masks in microseconds, tokens a second against free
     python scripts/load_test.py prompts                     a prompt of 1,500 tokens beside a stream: how long do both wait?
+    python scripts/load_test.py hostile --count 5000        everything wrong that can be sent, in every field of every endpoint, so many at random: does each refusal name its field?
     python scripts/load_test.py peer --peer LLAMA_SERVER    tokens a second beside llama.cpp's server with the same file, free and with a schema
 
 The server is at --url (http://127.0.0.1:8000), or `--start PROGRAM` starts one for the time of the test; `--pid` names its process, whose memory is then watched. Exit code 1
@@ -632,6 +633,139 @@ async def peer(server, args):
             print(f"{size:2} × {name:12} {what:12} {percentile(seen[name, what], 0.5):8.1f}   {beside}   {free}", flush=True)
 
 
+def deep(opening, closing, depth):
+    """JSON that Python would not write, as text."""
+    return opening * depth + closing * depth
+
+
+# Values for a field of a request, as JSON. Some are right for some fields.
+WRONG = [
+    "null", "true", "false", "0", "-1", "1", "3.5", "-0.0", "1e400", "-1e400", "1e-400", "18446744073709551616", "9" * 400, '""', '"x"', '"\\u0000"', '"\\ud800"', '"\\udc00\\ud800"', '"\u202e\\u200b"',
+    '"' + "x" * 100_000 + '"', '"' + "(" * 5_000 + '"', '"(a{1,1000}){1,1000}"', '"[[[[^"', '"root ::= root"', "[]", "[null]", "[[]]", '["a", 1, null, {}]', "[1, -1, 99999999]", "[" + ",".join(["1"] * 20_000) + "]",
+    "[" + ",".join(['"a"'] * 20_000) + "]", "{}", '{"": 1}', '{"type": "x"}', '{"type": null}', '{"type": {}}', '{"type": "json_schema"}', '{"type": "json_schema", "json_schema": {"schema": 5}}',
+    '{"type": "json_schema", "json_schema": {"schema": {"$ref": "#/$defs/no"}}}', '{"type": "regex", "pattern": "("}', '{"type": "grammar", "grammar": "\\u0000"}', '{"type": "choice", "choices": []}', '{"kind": "lark", "source": "start: start"}',
+    '{"role": "user"}', '[{"role": "user", "content": null}]', '[{"role": "\\u0000", "content": 5}]', '[{"role": "tool", "content": "x"}]', '[{"role": "user", "content": [{"type": "text"}]}]', '[{"type": "function", "function": {}}]',
+    '[{"type": "function", "function": {"name": "\\u0000", "parameters": []}}]', '{"0": 1e400}', '{"x": 1}', '{"-1": 1}', '{"99999999": 1}', deep("[", "]", 120), deep('{"a":', "}", 100).replace("}", "1}", 1), deep("[", "]", 100_000),
+    deep('{"items":', "}", 100_000).replace("}", "1}", 1), '{"json": {"type": "object"}, "regex": "a"}', '{"format": {"type": "regex", "pattern": "["}}', '{"effort": 5}', '{"whitespace": "x"}', '{"finish": 5, "tokens": "x"}',
+    '{"tries": -1}', '{"draft": {"max_tokens": 1e400}}', '{"sampling": "exact", "tries": 1e9}', '{"max_new_tokens": -1}', '{"include_usage": "yes"}',
+]
+# What is no JSON, or no object, or not all of it. The flag says whether it is sent as it is.
+BODIES = [
+    b"", b"{", b"null", b"[]", b"5", b'"x"', b"\x00", b"\xff\xfe\x00{", b'{"a": \xff}', b'{"messages": "\xed\xa0\x80"}', b"{" * 100_000, b"[" * 1_000_000, b'{"messages": []} trailing', b'{"n": 1, "n": 2}', b"\x1f\x8b\x08",
+    b'{"\\ud800": 1}', b'{"messages": NaN}', b'{"messages": Infinity}', b"{'messages': 1}", b'{"a": 0x10}', b" " * 1_000_000, b'{"a": 1,}', "\ufeff{}".encode(),
+]
+# Requests that are not quite HTTP.
+RAW = [
+    b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x00" * 64 + b"\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 5_000 + b"\r\n", b"GET / HTTP/1.1\r\nHost: " + b"h" * 100_000 + b"\r\n\r\n", b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"GET /%ff%00/..%2f..%2fetc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /static/../../Cargo.toml HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /v1/models/%ff HTTP/1.1\r\nHost: localhost\r\n\r\n", b"DELETE /v1/responses/%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \xff\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"TRACE / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+]
+# The least that each endpoint is content with.
+LEAST = {
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": "x"}], "max_tokens": 2},
+    "/v1/completions": {"prompt": "x", "max_tokens": 2},
+    "/v1/responses": {"input": "x", "max_output_tokens": 2},
+    "/generate": {"text": "x", "sampling_params": {"max_new_tokens": 2}},
+    "/completion": {"prompt": "x", "n_predict": 2},
+    "/v1/grammar/check": {"constraint": {"type": "regex", "pattern": "a"}},
+    "/v1/explain": {"constraint": {"type": "regex", "pattern": "a"}, "text": "a"},
+    "/v1/tokenize": {"text": "x"},
+    "/tokenize": {"text": "x"},
+    "/v1/detokenize": {"tokens": [1]},
+    "/detokenize": {"tokens": [1]},
+}
+
+
+async def hostile(server, args):
+    """Wrong values in every field of every endpoint, bodies that are no JSON, and bytes that are no HTTP. Every refusal is a 4xx in the API's shape that names the field; nothing takes long, and the server goes on."""
+    seen, wrong, slowest, gate = {}, [], (0, ""), asyncio.Semaphore(args.parallel)
+
+    async def answered(data, what):
+        nonlocal slowest
+        async with gate:
+            begin = time.monotonic()
+            try:
+                reader, connection = await asyncio.open_connection(server.host, server.port, limit=1 << 22)
+                try:
+                    connection.write(data)
+                    await connection.drain()
+                    # Whoever does not ask for the end of the connection may stay.
+                    text, until = b"", 1 if b"close" not in data[:200] else 300
+                    while part := await asyncio.wait_for(reader.read(1 << 20), timeout=until if text else 300):
+                        text += part
+                except asyncio.TimeoutError:
+                    if not text:
+                        raise
+                except (ConnectionResetError, BrokenPipeError):
+                    # It was answered before all of it was read, and the answer is lost to this side.
+                    text = b""
+                finally:
+                    connection.close()
+            except asyncio.TimeoutError:
+                wrong.append(f"{what}: no answer within five minutes")
+                return None, ""
+            slowest = max(slowest, (time.monotonic() - begin, what))
+        head, _, body = text.partition(b"\r\n\r\n")
+        status = int(head.split(b" ", 2)[1]) if head.startswith(b"HTTP/1.1 ") else None
+        seen[status] = seen.get(status, 0) + 1
+        if status is not None and status >= 500:
+            wrong.append(f"{what}: {status} {body[:300]!r}")
+        return status, body if b"chunked" not in head.lower() else dechunked(head.decode("latin-1"), body)
+
+    async def post(path, data, what, names=None):
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        status, body = await answered(head.encode() + data, what)
+        if status is None or status < 400 or status == 429:
+            return
+        try:
+            error = json.loads(body)["error"]
+            told = error["param"], error["code"], error["message"]
+        except (ValueError, KeyError, TypeError):
+            wrong.append(f"{what}: {status} in another shape: {body[:200]!r}")
+            return
+        # A field that does not go with another one may be told as the other's fault.
+        if names is not None and told[0] is None and not told[1].startswith(("invalid_json", "duplicate_key")):
+            wrong.append(f"{what}: {status} names no field: {told}")
+
+    document = json.loads(await server.get("/openapi.json"))
+    work = []
+    for path, kinds in document["paths"].items():
+        if "post" not in kinds:
+            continue
+        schema = kinds["post"]["requestBody"]["content"]["application/json"]["schema"]
+        places = [((), schema)] + [((name,), inner) for name, inner in schema["properties"].items() if "properties" in inner]
+        for under, inner in places:
+            for name in [*inner["properties"], "no_such_field", ""]:
+                for value in WRONG:
+                    body = json.loads(json.dumps(LEAST[path]))
+                    at = body
+                    for step in under:
+                        at = at.setdefault(step, {})
+                    at[name] = "@here@"
+                    data = json.dumps(body).replace('"@here@"', value).encode("utf-8", "surrogatepass")
+                    where = ".".join([*under, name])
+                    work.append((post, path, data, f"{path} {where} = {value[:60]}", where))
+        work += [(post, path, data, f"{path} {data[:40]!r}") for data in BODIES]
+    work += [(answered, data, f"{data[:60]!r}") for data in RAW]
+    random.shuffle(work)
+    work = work[: args.count]
+    begin = time.monotonic()
+    for first in range(0, len(work), 1_000):
+        await asyncio.gather(*(send(*what) for send, *what in work[first : first + 1_000]))
+        print(f"  {min(first + 1_000, len(work))} of {len(work)}, {time.monotonic() - begin:.0f} s", flush=True)
+    told = ", ".join(f"{count} × {status or 'closed'}" for status, count in sorted(seen.items(), key=lambda one: one[0] or 0))
+    print(f"{len(work)} requests: {told}; the slowest answer took {slowest[0]:.1f} s: {slowest[1]}")
+    await server.ask("/v1/chat/completions", chat("x", max_tokens=2))
+    if wrong:
+        raise Failed(f"{len(wrong)} answers are wrong, such as\n  " + "\n  ".join(wrong[:20]))
+
+
 async def prompts(server, args):
     """A long prompt, alone and beside a stream: how long it is read, and the longest wait between two tokens of the stream."""
     going = {"logit_bias": {str(token): -100 for token in args.end}}
@@ -709,6 +843,7 @@ LOADS = {
     "compiles": compiles,
     "masks": masks,
     "prompts": prompts,
+    "hostile": hostile,
     "peer": peer,
 }
 

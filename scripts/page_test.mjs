@@ -344,7 +344,38 @@ const checks = {
     if (!["fits the constraint", "cut off at the token limit"].includes(states[0])) throw new Error(`The first answer: ${states[0]}`);
     equal(await page.locator(".answer").first().locator(".bad").count(), 0);
     contains(await page.locator(".answer .numbers").first().textContent(), "tokens/s");
+    // Tokens without a choice are marked, and counted.
+    const forced = await page.locator(".answer").first().locator(".output .token.forced").count();
+    if (forced === 0) throw new Error("No token is marked as forced.");
+    contains(await page.locator(".answer .numbers").first().textContent(), `${forced} forced`);
+    // A small model without a constraint writes no JSON: its first bad token is marked, with the reason.
+    const free = page.locator(".answer").nth(1);
+    equal(await free.locator(".chip").textContent(), "breaks the constraint");
+    equal(await free.locator(".output .bad").count(), 1);
+    contains(await free.locator(".reason").textContent(), "Token ");
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.locator(".answer").first().getByRole("button", { name: "Copy", exact: true }).click();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    if (!copied.startsWith("{")) throw new Error(`What was copied is ${JSON.stringify(copied)}.`);
     await shot(page, "generate");
+  },
+
+  "An answer is finished in time, or cut off": async ({ page }) => {
+    await page.selectOption("#example", "0");
+    await settled(page);
+    await page.click("#tab-generate");
+    await page.uncheck("#compare");
+    await page.fill("#seed", "7");
+    // Twelve tokens are too few for any answer, and would be refused where it has to be finished.
+    for (const [isFinished, tokens, states] of [[false, "12", ["cut off at the token limit"]], [true, "60", ["fits, squeezed into the tokens", "fits the constraint"]]]) {
+      await page.fill("#max-tokens", tokens);
+      await page.setChecked("#finish", isFinished);
+      await page.click("#go");
+      await page.waitForFunction(() => !["", "waiting", "writing"].includes(document.querySelector(".answer .chip")?.textContent ?? ""), null, { timeout: 240_000 });
+      await page.waitForSelector("#go:not([hidden])", { timeout: 30_000 });
+      const state = await page.locator(".answer .chip").first().textContent();
+      if (!states.includes(state)) throw new Error(`With finish ${isFinished}: ${state}`);
+    }
   },
 
   "The mass of masks is a line under the tokens": async ({ page }) => {

@@ -362,6 +362,14 @@ mw_status mw_matcher_forced_bytes(mw_matcher *matcher, uint8_t *bytes, size_t ca
 mw_status mw_matcher_forced_tokens(mw_matcher *matcher, const uint32_t *before, size_t before_count,
                                    uint32_t *tokens, size_t capacity, size_t *count, char *message, size_t message_size);
 
+/* All of that in one answer, as an object in JSON: completes (a list of bytes that complete a character which the text so far has begun), text (what must come behind them, as whole characters), and
+   tokens (as mw_matcher_forced_tokens has them). The matcher is unchanged. */
+mw_status mw_matcher_forced(mw_matcher *matcher, const uint32_t *before, size_t before_count, char *forced, size_t capacity, size_t *length,
+                            char *message, size_t message_size);
+
+/* The least number of tokens that complete the text, the one that ends it included; MW_NO_BUDGET if no way is known. The matcher is unchanged. */
+mw_status mw_matcher_shortest_completion(mw_matcher *matcher, uint32_t *tokens, char *message, size_t message_size);
+
 /* Why a token may come next or not, as an object in JSON: allowed, fitting (how many of its bytes fit), reason (a sentence), and then (what may stand behind the bytes that fit).
    The matcher is unchanged. */
 mw_status mw_matcher_explain(mw_matcher *matcher, uint32_t token, char *explanation, size_t capacity, size_t *length,
@@ -372,6 +380,38 @@ mw_status mw_matcher_explain(mw_matcher *matcher, uint32_t token, char *explanat
    kind and text are those of mw_compile. The text is read again from its beginning: this is for people and logs, not for every token. MW_NOT_ALLOWED if the constraint does not allow the tokens. */
 mw_status mw_locate(const mw_compiler *compiler, uint32_t kind, const char *text, size_t text_length, const uint32_t *tokens,
                     size_t token_count, char *location, size_t capacity, size_t *length, char *message, size_t message_size);
+
+/* A schema as one regular expression of at most max_length bytes (0: as usual) that matches exactly the documents of the schema. languages is as in mw_compiler_options, and may be NULL. MW_CONSTRAINT if the
+   schema is wrong, is not regular, or needs a longer expression. */
+mw_status mw_schema_to_regex(const char *schema, size_t schema_length, const char *languages, size_t max_length,
+                             char *regex, size_t capacity, size_t *length, char *message, size_t message_size);
+
+
+/* Grammars with probabilities ---------------------------------------------------------------------------------------------------- */
+
+/* How likely tokens are under a constraint of kind MW_PCFG. It follows one text, beside its matcher. One thread at a time. */
+typedef struct mw_scorer mw_scorer;
+
+/* At the beginning of a text. MW_ARGUMENT if the constraint has no probabilities. */
+mw_status mw_scorer_new(const mw_compiled_constraint *constraint, mw_scorer **scorer, char *message, size_t message_size);
+
+/* An independent scorer at the same place. */
+mw_status mw_scorer_fork(mw_scorer *scorer, mw_scorer **copy, char *message, size_t message_size);
+
+/* scores[i] becomes log P(tokens[i] | text so far); minus infinity for a token that may not come. */
+mw_status mw_scorer_scores(mw_scorer *scorer, const uint32_t *tokens, size_t token_count, double *scores,
+                           char *message, size_t message_size);
+
+/* Takes a token. If it is refused, nothing has changed. */
+mw_status mw_scorer_accept(mw_scorer *scorer, uint32_t token, char *message, size_t message_size);
+
+/* Takes back the last tokens. */
+mw_status mw_scorer_rollback(mw_scorer *scorer, size_t steps, char *message, size_t message_size);
+
+/* The logarithm of the probability of all texts that begin like this one, and of this one itself; minus infinity if it is not complete. */
+mw_status mw_scorer_logprob(mw_scorer *scorer, double *prefix, double *text, char *message, size_t message_size);
+
+void mw_scorer_free(mw_scorer *scorer);
 
 
 /* Tool calls --------------------------------------------------------------------------------------------------------------------- */

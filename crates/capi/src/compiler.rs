@@ -5,8 +5,9 @@ use core::mem::offset_of;
 use core::time::Duration;
 use std::sync::Arc;
 
-use maskwright::json_schema::{Entry, Report};
+use maskwright::json_schema::{Entry, Report, to_regex};
 use maskwright::locate::Written;
+use maskwright::regex::WriteLimits;
 use maskwright::service::{self, Client, Service, Settings, Ticket};
 use maskwright::{Diagnostic, Options, Span, TokenId};
 use serde_json::{Value, json};
@@ -183,6 +184,34 @@ pub extern "C" fn mw_locate(
         let located = compiler.backend.locate(&source, &compiler.languages, Written::Tokens(&tokens));
         let located = located.map_err(|error| Failure::new(error.category().into(), error))?;
         write_whole(&located.json().to_string(), location, capacity, length)
+    })
+}
+
+/// A schema as one regular expression.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_schema_to_regex(
+    schema: Ref<'_, u8>,
+    schema_length: usize,
+    languages: Ref<'_, c_char>,
+    max_length: usize,
+    regex: Mut<'_, c_char>,
+    capacity: usize,
+    length: Out<'_, usize>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let options = match languages.optional("languages")? {
+            Some(_) => read_languages(languages.c_text("languages")?)?,
+            None => Options::default(),
+        };
+        let mut limits = WriteLimits::default();
+        if max_length > 0 {
+            limits.length = max_length;
+        }
+        let written = to_regex(schema.text("schema", schema_length)?, &options.json_schema, &limits);
+        let (written, _) = written.map_err(|error| Failure::new(Status::Constraint, error))?;
+        write_whole(&written, regex, capacity, length)
     })
 }
 

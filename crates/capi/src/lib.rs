@@ -34,6 +34,7 @@ pub mod statistics;
 pub mod status;
 pub mod tools;
 pub mod vocabulary;
+pub mod weighted;
 
 use core::ffi::{CStr, c_char};
 
@@ -65,6 +66,7 @@ const _: () = {
     any_number::<llg::tokenizer::Tokenizer>();
     one_at_a_time::<matcher::Matcher>();
     one_at_a_time::<tools::Reader>();
+    one_at_a_time::<weighted::Scorer>();
     one_at_a_time::<llg::matcher::Matcher>();
     one_at_a_time::<llg::constraint::Constraint>();
 };

@@ -4,9 +4,10 @@ use core::ffi::c_char;
 
 use maskwright::backend::Status as Place;
 use maskwright::{Budget, DRAFT_ROOT, DraftTree, MatchError, TokenHealing, TokenId, service};
+use serde_json::json;
 
 use crate::compiler::CompiledConstraint;
-use crate::guard::{discard, guard, write_list};
+use crate::guard::{discard, guard, write_list, write_whole};
 use crate::pointer::{Given, Mut, Out, Owned, Ref, Room};
 use crate::status::{Failure, Status};
 use crate::vocabulary::{Vocabulary, check_token, numbers};
@@ -272,6 +273,44 @@ pub extern "C" fn mw_matcher_forced_tokens(
         // The beginning of what is forced is forced.
         forced.truncate(capacity);
         write_list(&numbers(&forced), tokens, capacity, count, "tokens")
+    })
+}
+
+/// Everything that must come next, as JSON.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_forced(
+    matcher: Mut<'_, Matcher>,
+    before: Ref<'_, u32>,
+    before_count: usize,
+    forced: Mut<'_, c_char>,
+    capacity: usize,
+    length: Out<'_, usize>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let matcher = matcher.get("matcher")?;
+        let before: Vec<_> = before.list("before", before_count)?.iter().copied().map(TokenId).collect();
+        let tokens = matcher.forced_tokens(&before)?;
+        let text = matcher.engine(|engine| Ok(engine.forced_text(FORCED_BYTES)))?;
+        let told = json!({"completes": text.completes, "text": text.text, "tokens": numbers(&tokens)});
+        write_whole(&told.to_string(), forced, capacity, length)
+    })
+}
+
+/// The least number of tokens that complete the text.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_matcher_shortest_completion(
+    matcher: Mut<'_, Matcher>,
+    tokens: Out<'_, u32>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let tokens = tokens.get("tokens")?.write(NO_BUDGET);
+        let least = matcher.get("matcher")?.engine(|engine| Ok(engine.shortest_completion()))?;
+        *tokens = least.unwrap_or(NO_BUDGET);
+        Ok(())
     })
 }
 

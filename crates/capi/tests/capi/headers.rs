@@ -80,6 +80,7 @@ fn the_faces_use_the_same_words() {
         "reset",
         "fork",
         "set_budget",
+        "shortest_completion",
         "fill_draft_chain",
         "fill_draft_tree",
     ] {
@@ -90,6 +91,11 @@ fn the_faces_use_the_same_words() {
         assert!(header.contains(&format!(" mw_compiler_{word}(")), "{word} in C");
         assert!(stubs.contains(&format!("    def {word}(self")), "{word} in Python");
     }
+    assert!(header.contains(" mw_matcher_forced(") && stubs.contains("    def forced("));
+    for word in ["new", "fork", "scores", "accept", "rollback", "logprob"] {
+        assert!(header.contains(&format!(" mw_scorer_{word}(")), "{word} in C");
+    }
+    assert!(header.contains(" mw_schema_to_regex(") && stubs.contains("\ndef schema_to_regex("));
     assert!(header.contains(" mw_fill_masks(") && stubs.contains("\ndef fill_masks("));
     assert!(header.contains("struct mw_compiled_constraint ") && stubs.contains("class CompiledConstraint:"));
     assert!(service.contains("pub struct CompiledConstraint "));
@@ -213,6 +219,7 @@ fn rust_type(text: &str, is_llg: bool) -> String {
         "usize" => "size_t",
         "i32" | "Status" => "int32_t",
         "f32" => "float",
+        "f64" => "double",
         "*const c_char" => "constchar*",
         "*const u32" => "constuint32_t*",
         "UserData" => "constvoid*",

@@ -103,17 +103,21 @@ impl Cache {
         self.keys.find(hash, |entry| key.is(&entry.key)).map(|entry| entry.slot)
     }
 
-    /// The first key of everything that is ready, least recently used first.
+    /// The first key of everything that is ready, least recently used first. That is the canonical one where there is one, so that processes agree on it however a schema was laid out.
     pub(crate) fn ready(&self, backend: usize) -> Vec<Key> {
-        let is_first = |entry: &&Entry| {
-            let slot =
-                self.slots.get(&entry.slot).filter(|slot| matches!(slot.state, State::Ready { .. }))?;
-            (entry.key.backend == backend && slot.keys.first() == Some(&entry.hash)).then_some(slot.used)
-        };
-        let mut ready: Vec<(u64, &Key)> =
-            self.keys.iter().filter_map(|entry| Some((is_first(&entry)?, &entry.key))).collect();
-        ready.sort_unstable_by_key(|(used, _)| *used);
-        ready.into_iter().map(|(_, key)| key.clone()).collect()
+        let mut ready = Vec::new();
+        for entry in self.keys.iter().filter(|entry| entry.key.backend == backend) {
+            if let Some(slot) = self.slots.get(&entry.slot)
+                && matches!(slot.state, State::Ready { .. })
+                && slot.keys.first() == Some(&entry.hash)
+            {
+                ready.push((slot.used, entry.slot, &entry.key));
+            }
+        }
+        ready.sort_unstable_by_key(|(used, slot, _)| (*used, *slot));
+        // Two keys of one slot with one hash.
+        ready.dedup_by_key(|(_, slot, _)| *slot);
+        ready.into_iter().map(|(_, _, key)| key.clone()).collect()
     }
 
     /// A new slot, without keys.

@@ -126,6 +126,9 @@ fn constraints_of_another_file_are_kept() {
             drop(walk(client, constraint, 1));
         }
     }
+    // The same schema as the first process has, in another layout.
+    let Constraint::JsonSchema(text) = &all[2] else { panic!("a schema") };
+    drop(walk(&second, &Constraint::json_schema(text.replace(' ', "  ")), 1));
     let file = saved(&first);
     let mut both = Vec::new();
     assert_eq!(second.save_with(&file, &mut both).expect("a file").constraints, all.len());

@@ -2,6 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`conversation`] | what the chat and the responses API have in common |
 //! | [`run`] | puts a request together, and waits for its events |
 //! | [`launch`] | what the scheduler is asked for: prompts healed, the constraint compiled and held to a budget |
 //! | [`notes`] | how an answer was written: its mass, its tries, its draft |
@@ -12,6 +13,7 @@
 //! | [`judged`] | what a weighted grammar thinks of finished answers |
 //! | [`logprobs`] | what the model thought of its tokens |
 
+pub(crate) mod conversation;
 pub(crate) mod gather;
 pub(crate) mod items;
 pub(crate) mod judged;
@@ -22,6 +24,7 @@ pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod sse;
 
+pub(crate) use conversation::Conversation;
 pub(crate) use gather::{Gathered, Part};
 pub(crate) use launch::{Compile, Finishing};
 pub(crate) use notes::Notes;

@@ -99,6 +99,11 @@ impl Toolbox {
         matches!(self.choice, Choice::Required | Choice::AllowedRequired(_))
     }
 
+    /// Whether it may make several calls.
+    pub(crate) fn is_parallel(&self) -> bool {
+        !self.one_call
+    }
+
     /// Whether it must call one tool that has a name.
     pub(crate) fn is_named(&self) -> bool {
         matches!(self.choice, Choice::Named(_))

@@ -13,10 +13,9 @@ use serde_json::{Value, json};
 use super::{body::Body, in_turn};
 use crate::{
     answer::{
-        Compile, Finishing, Gathered, Notes, Order, Part,
+        Compile, Conversation, Finishing, Gathered, Notes, Part,
         gather::{Call, timings, usage},
         logprobs, noted,
-        plan::{blamed, plan},
         sse::{self, Protocol, Told},
     },
     error::{ApiError, Json, Result},
@@ -64,31 +63,18 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
         shared.engine.chat(&messages, described.as_ref(), variables, is_open, "messages")
     };
     let (prompt, turn) = in_turn(&state, work).await?;
-    let by_text = !asked.choosing.stop.is_empty();
-    let beside = asked.toolbox.as_ref().and(asked.requested.clone());
-    let (requested, reading) = if is_open {
-        (asked.requested, None)
-    } else {
-        let thinking = asked.thoughts.behind(prompt.begins_thoughts)?;
-        let toolbox = asked.toolbox.as_ref();
-        plan(&state, toolbox, asked.requested, &asked.extras, by_text, thinking, &mut asked.warnings)?
-    };
     let wants_logprobs = asked.choosing.sampling.logprobs.is_some();
-    let Asked { choosing, warnings, .. } = asked;
-    let ways = asked.extras.ways.clone();
-    let order = Order {
-        prompts: vec![prompt.tokens],
-        choosing,
-        requested,
+    let conversation = Conversation {
+        choosing: asked.choosing,
+        requested: asked.requested,
         finishing,
-        warnings,
-        ways,
-        is_inside: is_open,
+        toolbox: asked.toolbox.as_ref(),
+        thoughts: &asked.thoughts,
+        extras: &asked.extras,
+        warnings: asked.warnings,
+        is_open,
     };
-    let mut answers = match order.start(&state, turn).await {
-        Ok(answers) => answers,
-        Err(error) => return Err(blamed(&state, asked.toolbox.as_ref(), beside, error).await),
-    };
+    let (mut answers, reading) = conversation.start(&state, prompt, turn).await?;
     let chat = Chat {
         id: new_id("chatcmpl-"),
         created: now(),

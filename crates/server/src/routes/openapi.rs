@@ -154,6 +154,11 @@ fn posts() -> Vec<Post> {
                 ("offset", whole(0), ""),
                 ("limit", whole(0), ""),
                 (
+                    "locate",
+                    flag(),
+                    "whether the answer says where the text stands, in the terms of the grammar",
+                ),
+                (
                     "why",
                     json!({"type": ["string", "array"]}),
                     "tokens, or a text: which of them may come next, and why not",

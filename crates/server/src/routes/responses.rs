@@ -13,11 +13,10 @@ use serde_json::{Value, json};
 use super::{Name, body::Body, chat, in_turn};
 use crate::{
     answer::{
-        Compile, Finishing, Gathered, Notes, Order, Part,
+        Compile, Conversation, Finishing, Gathered, Notes, Part,
         gather::{timings, total},
         items::Items,
         logprobs, noted,
-        plan::{blamed, plan},
         sse::{self, Protocol, Told},
     },
     error::{ApiError, Json, Result},
@@ -62,9 +61,9 @@ pub(crate) async fn create(
     let mut warnings = chat::ignored(words::take(&mut body)?);
     warnings.append(&mut thoughts.warnings);
     body.finish()?;
-    let (tools, tool_choice) = match &toolbox {
-        Some(toolbox) => (toolbox.told.clone(), toolbox.told_choice.clone()),
-        None => (json!([]), json!("auto")),
+    let (tools, tool_choice, is_parallel) = match &toolbox {
+        Some(toolbox) => (toolbox.told.clone(), toolbox.told_choice.clone(), toolbox.is_parallel()),
+        None => (json!([]), json!("auto"), true),
     };
     let described = toolbox.as_ref().map(|toolbox| toolbox.described.clone());
     let shared = state.clone();
@@ -77,11 +76,6 @@ pub(crate) async fn create(
         Ok((shared.engine.chat(&all, described.as_ref(), variables, false, "input")?, messages))
     })
     .await?;
-    let by_text = !choosing.stop.is_empty();
-    let beside = toolbox.as_ref().and(requested.clone());
-    let thinking = thoughts.behind(prompt.begins_thoughts)?;
-    let (requested, reading) =
-        plan(&state, toolbox.as_ref(), requested, &extras, by_text, thinking, &mut warnings)?;
     let echo = Echo {
         instructions: told_instructions,
         format: told_format,
@@ -90,25 +84,23 @@ pub(crate) async fn create(
         choosing: choosing.clone(),
         tools,
         tool_choice,
+        is_parallel,
         previous: kept.previous,
-        effort: thoughts.effort,
+        effort: thoughts.effort.clone(),
         is_kept: kept.owner.is_some(),
     };
     let wants_logprobs = choosing.sampling.logprobs.is_some();
-    let ways = extras.ways.clone();
-    let order = Order {
-        prompts: vec![prompt.tokens],
+    let conversation = Conversation {
         choosing,
         requested,
         finishing,
+        toolbox: toolbox.as_ref(),
+        thoughts: &thoughts,
+        extras: &extras,
         warnings,
-        ways,
-        is_inside: false,
+        is_open: false,
     };
-    let mut answers = match order.start(&state, turn).await {
-        Ok(answers) => answers,
-        Err(error) => return Err(blamed(&state, toolbox.as_ref(), beside, error).await),
-    };
+    let (mut answers, reading) = conversation.start(&state, prompt, turn).await?;
     let mut responding = Responding {
         id: new_id("resp_"),
         created: now(),
@@ -243,6 +235,7 @@ struct Echo {
     choosing: Choosing,
     tools: Value,
     tool_choice: Value,
+    is_parallel: bool,
     previous: Option<String>,
     effort: Option<String>,
     is_kept: bool,
@@ -308,7 +301,7 @@ impl Responding {
     /// Everything but the answer.
     fn body(&self, status: &str) -> Value {
         let Echo { instructions, format, metadata, user, choosing, tools, tool_choice, .. } = &self.echo;
-        let Echo { previous, effort, is_kept, .. } = &self.echo;
+        let Echo { is_parallel, previous, effort, is_kept, .. } = &self.echo;
         json!({
             "id": self.id,
             "object": "response",
@@ -321,7 +314,7 @@ impl Responding {
             "max_output_tokens": choosing.max_tokens,
             "model": self.state.engine.name(),
             "output": [],
-            "parallel_tool_calls": true,
+            "parallel_tool_calls": is_parallel,
             "previous_response_id": previous,
             "reasoning": {"effort": effort, "summary": null},
             "store": is_kept,

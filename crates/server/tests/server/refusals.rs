@@ -78,6 +78,31 @@ async fn fields_are_refused_by_name() {
         ),
         (json!({"response_format": {"type": "json"}}), 400, "response_format.type", "invalid_value"),
         (json!({"response_format": "json_object"}), 400, "response_format", "invalid_type"),
+        (
+            json!({"response_format": {"type": "json_schema"}}),
+            400,
+            "response_format.schema",
+            "missing_required_parameter",
+        ),
+        (
+            json!({"response_format": {"type": "json_schema", "json_schema": null}}),
+            400,
+            "response_format.schema",
+            "missing_required_parameter",
+        ),
+        (
+            json!({"response_format": {"type": "json_schema", "schema": null}}),
+            400,
+            "response_format.schema",
+            "missing_required_parameter",
+        ),
+        (
+            json!({"response_format": {"type": "json_schema", "json_schema": {"name": "n"}}}),
+            400,
+            "response_format.json_schema.schema",
+            "missing_required_parameter",
+        ),
+        (schema(Value::Null), 400, "response_format.json_schema.schema", "missing_required_parameter"),
         (json!({"regex": "a{5,2}"}), 400, "regex", "invalid_regex"),
         (json!({"ebnf": "root ::= other"}), 400, "ebnf", "invalid_grammar"),
         (
@@ -135,6 +160,11 @@ async fn fields_of_other_endpoints_are_refused_by_name() {
         ("/v1/responses", json!({"input": "a", "previous_response_id": "resp_1"}), "previous_response_id"),
         ("/v1/responses", json!({"input": "a", "background": true}), "background"),
         ("/v1/responses", json!({"input": "a", "text": {"format": {"type": "x"}}}), "text.format.type"),
+        (
+            "/v1/responses",
+            json!({"input": "a", "text": {"format": {"type": "json_schema", "name": "n", "schema": null}}}),
+            "text.format.schema",
+        ),
         ("/v1/responses", json!({"input": "a", "response_format": {"type": "text"}}), "response_format"),
         ("/v1/responses", json!({"input": "a", "include": ["file_search_call.results"]}), "include"),
         ("/generate", json!({"sampling_params": {}}), "text"),

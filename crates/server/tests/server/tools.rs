@@ -132,6 +132,9 @@ async fn results_come_back_and_the_responses_api_has_its_own_shapes() {
     let answer = running.client.post("/v1/responses", &body).await.good();
     let kinds: Vec<&Value> = answer["output"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
     assert_eq!(kinds, ["message", "function_call"]);
+    assert_eq!(answer["parallel_tool_calls"], true);
+    let one = with(body.clone(), json!({"parallel_tool_calls": false}));
+    assert_eq!(running.client.post("/v1/responses", &one).await.good()["parallel_tool_calls"], false);
     let call = &answer["output"][1];
     assert_eq!((&call["name"], &call["status"]), (&json!("weather"), &json!("completed")));
     let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();

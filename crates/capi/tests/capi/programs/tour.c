@@ -1,5 +1,11 @@
 /* Every function once, as it is meant. */
+#include <math.h>
+
 #include "small.h"
+
+static int near(double a, double b) {
+    return a - b < 1e-9 && b - a < 1e-9;
+}
 
 static mw_matcher *start(const mw_compiler *compiler, uint32_t kind, const char *text) {
     mw_compiled_constraint *constraint;
@@ -419,6 +425,70 @@ static void tools(const mw_compiler *compiler, const mw_vocabulary *vocabulary) 
     EXPECT(MW_ARGUMENT, mw_reader_feed(NULL, NULL, 0, SAY));
 }
 
+/* How likely tokens are, beside a matcher. */
+static void weights(const mw_compiler *compiler) {
+    static const char grammar[] = "S -> yes [0.75] | no [0.25]";
+    const uint32_t tokens[] = {word("yes"), word("no"), word("the "), 'n'};
+    mw_compiled_constraint *constraint, *plain;
+    mw_scorer *scorer, *copy;
+    double scores[4], prefix, whole;
+    EXPECT(MW_OK, mw_compile(compiler, MW_REGEX, "yes", 3, &plain, SAY));
+    EXPECT(MW_ARGUMENT, mw_scorer_new(plain, &scorer, SAY));
+    CHECK(scorer == NULL && strstr(message, "no probabilities"));
+    mw_compiled_constraint_free(plain);
+    EXPECT(MW_OK, mw_compile(compiler, MW_PCFG, grammar, strlen(grammar), &constraint, SAY));
+    EXPECT(MW_OK, mw_scorer_new(constraint, &scorer, SAY));
+    mw_compiled_constraint_free(constraint);
+    EXPECT(MW_OK, mw_scorer_scores(scorer, tokens, 4, scores, SAY));
+    CHECK(near(scores[0], log(0.75)) && near(scores[1], log(0.25)) && scores[2] == -INFINITY && near(scores[3], log(0.25)));
+    EXPECT(MW_NOT_ALLOWED, mw_scorer_accept(scorer, word("the "), SAY));
+    EXPECT(MW_NO_TOKEN, mw_scorer_accept(scorer, SMALL_COUNT, SAY));
+    EXPECT(MW_OK, mw_scorer_accept(scorer, 'n', SAY));
+    EXPECT(MW_OK, mw_scorer_fork(scorer, &copy, SAY));
+    EXPECT(MW_OK, mw_scorer_logprob(scorer, &prefix, &whole, SAY));
+    CHECK(near(prefix, log(0.25)) && whole == -INFINITY);
+    EXPECT(MW_OK, mw_scorer_accept(copy, 'o', SAY));
+    EXPECT(MW_OK, mw_scorer_logprob(copy, &prefix, &whole, SAY));
+    CHECK(near(whole, log(0.25)));
+    EXPECT(MW_ARGUMENT, mw_scorer_rollback(scorer, 2, SAY));
+    EXPECT(MW_OK, mw_scorer_rollback(scorer, 1, SAY));
+    EXPECT(MW_OK, mw_scorer_logprob(scorer, &prefix, &whole, SAY));
+    CHECK(near(prefix, 0));
+    mw_scorer_free(copy);
+    mw_scorer_free(scorer);
+    mw_scorer_free(NULL);
+}
+
+/* What must come next in one answer, how far it is to the end, and a schema as a regular expression. */
+static void ahead(const mw_compiler *compiler) {
+    static const char schema[] = "{\"enum\": [1, 23]}", array[] = "{\"type\": \"array\", \"items\": true}";
+    static const uint8_t half[] = {0xC3};
+    mw_matcher *matcher = start(compiler, MW_REGEX, "(\xC3\xA9|\xC3\xA8) is yes"), *one = start(compiler, MW_REGEX, "\xC3\xA9 is yes");
+    char text[512];
+    size_t length;
+    uint32_t least;
+    EXPECT(MW_OK, mw_matcher_forced(matcher, NULL, 0, text, sizeof text, &length, SAY));
+    /* One byte of a character is certain, which is no text. */
+    CHECK(strcmp(text, "{\"completes\":[],\"text\":\"\",\"tokens\":[]}") == 0 && length == strlen(text));
+    EXPECT(MW_OK, mw_matcher_accept_bytes(one, half, 1, SAY));
+    EXPECT(MW_OK, mw_matcher_forced(one, NULL, 0, text, sizeof text, &length, SAY));
+    CHECK(strstr(text, "\"completes\":[169],\"text\":\" is yes\""));
+    EXPECT(MW_TOO_SHORT, mw_matcher_forced(one, NULL, 0, text, 4, &length, SAY));
+    EXPECT(MW_OK, mw_matcher_reset(one, SAY));
+    EXPECT(MW_OK, mw_matcher_shortest_completion(one, &least, SAY));
+    CHECK(least == 4); /* the character, " is ", "yes", and the end */
+    mw_matcher_free(one);
+    mw_matcher_free(matcher);
+    EXPECT(MW_OK, mw_schema_to_regex(schema, strlen(schema), NULL, 0, text, sizeof text, &length, SAY));
+    matcher = start(compiler, MW_REGEX, text);
+    EXPECT(MW_OK, mw_matcher_accept_bytes(matcher, (const uint8_t *)"23", 2, SAY));
+    CHECK(state_of(matcher) >= MW_ACCEPTING);
+    mw_matcher_free(matcher);
+    EXPECT(MW_CONSTRAINT, mw_schema_to_regex(array, strlen(array), NULL, 0, text, sizeof text, &length, SAY));
+    EXPECT(MW_CONSTRAINT, mw_schema_to_regex(schema, strlen(schema), NULL, 1, text, sizeof text, &length, SAY));
+    EXPECT(MW_ARGUMENT, mw_schema_to_regex(schema, strlen(schema), "{\"json_schema\": {\"colour\": 1}}", 0, text, sizeof text, &length, SAY));
+}
+
 int main(void) {
     mw_vocabulary *small = small_vocabulary();
     mw_compiler *compiler;
@@ -427,6 +497,8 @@ int main(void) {
     vocabulary(small);
     languages(small);
     tools(compiler, small);
+    weights(compiler);
+    ahead(compiler);
     restart(small, compiler);
     /* So does a compiler its vocabulary. */
     mw_vocabulary_free(small);

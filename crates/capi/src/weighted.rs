@@ -1,0 +1,168 @@
+//! Grammars with probabilities: what they think of the tokens that may come next.
+
+use core::ffi::c_char;
+
+use maskwright::TokenId;
+use maskwright::weighted::{self, ScoreError};
+
+use crate::compiler::CompiledConstraint;
+use crate::guard::{discard, guard};
+use crate::pointer::{Given, Mut, Out, Owned, Ref};
+use crate::status::{Failure, Status};
+use crate::vocabulary::{Vocabulary, check_token};
+
+/// `mw_scorer`: the state of one text, beside a matcher.
+#[derive(Debug)]
+pub struct Scorer {
+    inner: weighted::Scorer,
+    vocabulary: Vocabulary,
+    /// Whether a call did not come to its end.
+    is_broken: bool,
+}
+
+/// The scores of a text that has not begun.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_scorer_new(
+    constraint: Ref<'_, CompiledConstraint>,
+    scorer: Out<'_, Given<Scorer>>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let scorer = scorer.get("scorer")?.write(Given::none());
+        let constraint = constraint.get("constraint")?;
+        let Some(weights) = &constraint.inner.remarks().weights else {
+            let text = "this constraint has no probabilities; compile one as MW_PCFG";
+            return Err(Failure::argument(text.to_owned()));
+        };
+        let vocabulary = constraint.vocabulary.clone();
+        let inner = weights.scorer(vocabulary.tokens.clone());
+        *scorer = Given::new(Scorer { inner, vocabulary, is_broken: false });
+        Ok(())
+    })
+}
+
+/// An independent scorer at the same place.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_scorer_fork(
+    scorer: Mut<'_, Scorer>,
+    copy: Out<'_, Given<Scorer>>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let copy = copy.get("copy")?.write(Given::none());
+        let scorer = scorer.get("scorer")?;
+        let inner = scorer.run(|inner| Ok(inner.clone()))?;
+        *copy = Given::new(Scorer { inner, vocabulary: scorer.vocabulary.clone(), is_broken: false });
+        Ok(())
+    })
+}
+
+/// How likely each of some tokens is to come next.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_scorer_scores(
+    scorer: Mut<'_, Scorer>,
+    tokens: Ref<'_, u32>,
+    token_count: usize,
+    scores: Mut<'_, f64>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let scorer = scorer.get("scorer")?;
+        let tokens: Vec<TokenId> = tokens.list("tokens", token_count)?.iter().copied().map(TokenId).collect();
+        tokens.iter().try_for_each(|token| check_token(*token, &scorer.vocabulary.tokens))?;
+        let mut room = scores.room("scores", token_count)?;
+        let found = scorer.run(|inner| inner.scores(&tokens).map_err(Failure::from))?;
+        room.write(0, &found);
+        Ok(())
+    })
+}
+
+/// Takes a token.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_scorer_accept(
+    scorer: Mut<'_, Scorer>,
+    token: u32,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let scorer = scorer.get("scorer")?;
+        check_token(TokenId(token), &scorer.vocabulary.tokens)?;
+        scorer.run(|inner| inner.accept(TokenId(token)).map_err(Failure::from))
+    })
+}
+
+/// Takes back the last tokens.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_scorer_rollback(
+    scorer: Mut<'_, Scorer>,
+    steps: usize,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        scorer.get("scorer")?.run(|inner| {
+            let taken = inner.position();
+            if steps > taken {
+                return Err(Failure::argument(format!("{steps} steps cannot be undone: there were {taken}")));
+            }
+            inner.rollback(steps);
+            Ok(())
+        })
+    })
+}
+
+/// How likely the text is.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_scorer_logprob(
+    scorer: Mut<'_, Scorer>,
+    prefix: Out<'_, f64>,
+    text: Out<'_, f64>,
+    message: Mut<'_, c_char>,
+    message_size: usize,
+) -> Status {
+    guard(message, message_size, || {
+        let (prefix, text) = (prefix.get("prefix")?, text.get("text")?);
+        let found = scorer.get("scorer")?.run(|inner| Ok((inner.prefix_logprob(), inner.logprob())))?;
+        prefix.write(found.0);
+        text.write(found.1);
+        Ok(())
+    })
+}
+
+/// Gives a scorer back.
+#[unsafe(no_mangle)]
+pub extern "C" fn mw_scorer_free(scorer: Owned<Scorer>) {
+    discard(scorer);
+}
+
+impl Scorer {
+    /// Does something, and remembers if that does not come to an end.
+    fn run<R>(
+        &mut self,
+        body: impl FnOnce(&mut weighted::Scorer) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        if self.is_broken {
+            let text = "an earlier call failed with a panic; free this scorer and start anew";
+            return Err(Failure::new(Status::Internal, text));
+        }
+        self.is_broken = true;
+        let result = body(&mut self.inner);
+        self.is_broken = false;
+        result
+    }
+}
+
+impl From<ScoreError> for Failure {
+    fn from(error: ScoreError) -> Self {
+        let status = match error {
+            ScoreError::Token(_) => Status::NotAllowed,
+            ScoreError::Limit(_) => Status::Limit,
+            _ => Status::Constraint,
+        };
+        Self::new(status, error)
+    }
+}
