@@ -483,7 +483,13 @@ mod tests {
 
     #[test]
     fn sets_that_grow() {
-        let grow: Vec<bool> = sets().iter().map(|(_, dfa)| growth(dfa, &mut Characters::of(dfa)).0).collect();
-        assert_eq!(grow, [true, true, true, false, false, false]);
+        let found: Vec<_> = sets().iter().map(|(_, dfa)| growth(dfa, &mut Characters::of(dfa))).collect();
+        let (never, by_two) = ((false, false), (true, true));
+        assert_eq!(found, [by_two, by_two, by_two, never, never, never]);
+        let mut e = Exprs::new();
+        let a = e.bytes(b"a");
+        let row = e.star(a);
+        let dfa = Dfa::build(&mut e, row, &Limits::default()).unwrap();
+        assert_eq!(growth(&dfa, &mut Characters::of(&dfa)), (true, false), "a text of each length");
     }
 }
