@@ -15,28 +15,33 @@ const MAX_THREADS: usize = 64;
 /// The same with more frames on their stacks.
 const MAX_FRAMES: usize = 4_096;
 
+/// Whether there is a level of a kind.
+#[derive(Clone, Copy, Default)]
+struct Kinds {
+    bracketed: bool,
+    ample: bool,
+}
+
 /// What was met on a stack from the top down.
 #[derive(Clone, Copy, Default)]
 struct Levels {
-    /// A bracketed level, and one that the next scope may check values at.
-    bracketed: bool,
-    own_bracketed: bool,
-    /// An ample level, and one in a scope that is not known to be completed by what makes it ample.
-    ample: bool,
-    own_ample: bool,
+    /// Levels at which the next scope checks no values, and by which all scopes above it can be completed.
+    known: Kinds,
+    /// Levels since the last scope.
+    own: Kinds,
     /// Whether the value that is checked next can become one of infinitely many, if there is one.
     checked: Option<bool>,
 }
 
 impl Levels {
     /// A level, which goes on in one of these states.
-    fn levels(&mut self, trial: &Trial<'_>, states: impl Iterator<Item = NetState> + Clone) {
-        let (program, levels, open) =
-            (trial.bound.program(), trial.bound.program().levels(), trial.bound.program().open());
-        if states.clone().all(|state| levels.is_bracketed(program, state)) {
-            self.own_bracketed = true;
-            self.bracketed |= states.clone().all(|state| open.is_quiet(program, state));
-            self.own_ample |= states.clone().all(|state| levels.is_ample(program, state));
+    fn level(&mut self, trial: &Trial<'_>, states: &[NetState]) {
+        let program = trial.bound.program();
+        let (levels, open) = (program.levels(), program.open());
+        if states.iter().all(|state| levels.is_bracketed(program, *state)) {
+            self.own.bracketed = true;
+            self.known.bracketed |= states.iter().all(|state| open.is_quiet(program, *state));
+            self.own.ample |= states.iter().all(|state| levels.is_ample(program, *state));
         }
     }
 
@@ -44,10 +49,12 @@ impl Levels {
     fn pass(&mut self, trial: &Trial<'_>, frame: Frame) -> Option<()> {
         match frame.resume() {
             Resume::At(state) if trial.is_check(state) => {
-                self.checked = Some(self.ample || self.own_ample);
-                self.levels(trial, trial.checked(state).map(|(behind, _)| behind));
+                self.checked = Some(self.known.ample || self.own.ample);
+                let behind: SmallVec<[NetState; 2]> =
+                    trial.checked(state).map(|(behind, _)| behind).collect();
+                self.level(trial, &behind);
             }
-            Resume::At(state) => self.levels(trial, [state].into_iter()),
+            Resume::At(state) => self.level(trial, &[state]),
             Resume::Scope { register, .. } => self.leave(register.may_close()),
             Resume::Words { .. } => self.leave(true),
             Resume::Loop { .. } | Resume::Finish => {}
@@ -58,18 +65,18 @@ impl Levels {
 
     /// Leaves a scope. `may_close` says whether it can be completed by any path.
     fn leave(&mut self, may_close: bool) {
-        self.bracketed |= self.own_bracketed;
-        self.ample |= self.own_ample && may_close;
-        (self.own_bracketed, self.own_ample, self.checked) = (false, false, None);
+        self.known.bracketed |= self.own.bracketed;
+        self.known.ample |= self.own.ample && may_close;
+        (self.own, self.checked) = (Kinds::default(), None);
     }
 
     /// What is so for both.
     fn and(self, other: Self) -> Self {
+        let both =
+            |a: Kinds, b: Kinds| Kinds { bracketed: a.bracketed && b.bracketed, ample: a.ample && b.ample };
         Self {
-            bracketed: self.bracketed && other.bracketed,
-            own_bracketed: self.own_bracketed && other.own_bracketed,
-            ample: self.ample && other.ample,
-            own_ample: self.own_ample && other.own_ample,
+            known: both(self.known, other.known),
+            own: both(self.own, other.own),
             checked: match (self.checked, other.checked) {
                 (Some(a), Some(b)) => Some(a && b),
                 (None, None) => None,
@@ -132,7 +139,7 @@ impl Trial<'_> {
     fn levels_above(&self, thread: &Thread, top: StackId, found: &mut Found) -> Option<Levels> {
         let mut levels = Levels::default();
         if let At::Network(state) = thread.at {
-            levels.levels(self, [state].into_iter());
+            levels.level(self, &[state]);
         }
         let mut stack = thread.stack;
         while stack != top {
@@ -158,7 +165,7 @@ impl Trial<'_> {
             }
             for (frame, below) in frames.drain(..) {
                 if let Resume::Scope { index, register } = frame.resume() {
-                    let is_bracketed = levels.bracketed && levels.checked != Some(false);
+                    let is_bracketed = levels.known.bracketed && levels.checked != Some(false);
                     let scopes = if is_bracketed { &mut found.bracketed } else { &mut found.others };
                     scopes.push((index, register));
                 }

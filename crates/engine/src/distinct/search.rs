@@ -846,7 +846,7 @@ impl Trial<'_> {
     }
 
     /// What follows the checks of a state.
-    pub(super) fn checked(&self, state: NetState) -> impl Iterator<Item = (NetState, Above)> + Clone + '_ {
+    pub(super) fn checked(&self, state: NetState) -> impl Iterator<Item = (NetState, Above)> + '_ {
         let program = self.bound.program();
         let calls = match program.place(state) {
             Place::Cell(cell) => &*cell.calls,

@@ -74,6 +74,16 @@ impl Step {
     }
 }
 
+/// By how many characters at least every text that ends can be made longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Growth {
+    /// Perhaps by none.
+    Unknown,
+    One,
+    /// Or more.
+    Two,
+}
+
 /// A frozen automaton. State 0 is dead; from every other state an accepting one can be reached.
 #[derive(Debug)]
 pub(crate) struct Automaton {
@@ -88,8 +98,7 @@ pub(crate) struct Automaton {
     longest_tail: u32,
     /// All that it accepts are JSON strings, in the same number of units as in [`super::json`].
     is_string: bool,
-    grows: bool,
-    branches: bool,
+    growth: Growth,
     /// Some step begins a unit.
     counts: bool,
     endless: OnceLock<Endless>,
@@ -311,8 +320,7 @@ impl Automaton {
             open,
             longest_tail: 0,
             is_string: false,
-            grows: false,
-            branches: false,
+            growth: Growth::Unknown,
             counts,
             endless: OnceLock::new(),
             numbers: OnceLock::new(),
@@ -320,14 +328,7 @@ impl Automaton {
     }
 
     /// A table of JSON strings. One state accepts. Steps into states from which it cannot be reached are left out.
-    /// `grows` says whether every text that ends can be made longer by one character, and `branches` whether by one of two.
-    pub(super) fn of_strings(
-        rows: &Rows,
-        start: LeafState,
-        end: LeafState,
-        grows: bool,
-        branches: bool,
-    ) -> Self {
+    pub(super) fn of_strings(rows: &Rows, start: LeafState, end: LeafState, growth: Growth) -> Self {
         let numbered = (0u32..).map(LeafState).zip(rows.iter());
         let all = numbered.flat_map(|(state, row)| row.iter().map(move |(_, _, step)| (state, step)));
         let tails = tails(rows.len(), all, [end].into_iter());
@@ -373,8 +374,7 @@ impl Automaton {
             open,
             longest_tail,
             is_string: true,
-            grows,
-            branches,
+            growth,
             counts,
             endless: OnceLock::new(),
             numbers: OnceLock::new(),
@@ -578,17 +578,17 @@ impl Automaton {
     /// every step, so a maximum does not; a minimum does not if no text is shorter, or if a text can always go on.
     pub(crate) fn takes_window(&self, min: u32, max: u32) -> bool {
         let shortest = self.tail(self.start);
-        min <= max && shortest <= max && (min <= shortest || self.grows)
+        min <= max && shortest <= max && (min <= shortest || self.grows())
     }
 
     /// Whether every text that ends can be made longer by one character, so that each length is another text.
     pub(crate) fn grows(&self) -> bool {
-        self.grows
+        self.growth >= Growth::One
     }
 
     /// Whether every text that ends can be made longer by one of two characters, so that each length has twice as many texts as the one before.
     pub(crate) fn branches(&self) -> bool {
-        self.branches
+        self.growth == Growth::Two
     }
 
     /// Bytes of a class lead the same way from every state.
@@ -650,7 +650,7 @@ impl Automaton {
         out.words(&self.states.iter().map(|state| state.tail).collect::<Vec<u32>>());
         out.bytes(&self.states.iter().map(|state| u8::from(state.accepting)).collect::<Vec<u8>>());
         out.word(self.start.0);
-        let flags = [self.is_string, self.grows, self.branches];
+        let flags = [self.is_string, self.grows(), self.branches()];
         out.word((0..).zip(flags).fold(0, |all, (at, flag)| all | u32::from(flag) << at));
     }
 
@@ -691,8 +691,11 @@ impl Automaton {
             open,
             longest_tail: longest(&tails),
             is_string: flags & 1 != 0,
-            grows: flags & 2 != 0,
-            branches: flags & 4 != 0,
+            growth: match flags >> 1 {
+                0 => Growth::Unknown,
+                1 => Growth::One,
+                _ => Growth::Two,
+            },
             counts: any_counts(&steps),
             endless: OnceLock::new(),
             numbers: OnceLock::new(),
@@ -710,7 +713,7 @@ impl PartialEq for Automaton {
             && self.classes == other.classes
             && self.steps == other.steps
             && self.states == other.states
-            && (self.is_string, self.grows, self.branches) == (other.is_string, other.grows, other.branches)
+            && (self.is_string, self.growth) == (other.is_string, other.growth)
     }
 }
 

@@ -17,14 +17,14 @@ use hashbrown::HashTable;
 use maskwright_automata::{ByteSet, Dfa};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::automaton::Rows;
+use super::automaton::{Growth, Rows};
 use super::characters::{CharMap, Characters, runs};
 use super::{Action, Automaton, LeafState, Step};
 
 /// The table of all spellings, both quotes included; `None` if it would have too many states.
 pub(crate) fn spell(dfa: &Dfa) -> Option<Automaton> {
     let mut characters = Characters::of(dfa);
-    let (grows, branches) = growth(dfa, &mut characters);
+    let growth = growth(dfa, &mut characters);
     let mut speller = Speller {
         dfa,
         characters,
@@ -42,12 +42,12 @@ pub(crate) fn spell(dfa: &Dfa) -> Option<Automaton> {
     for state in 1..dfa.len() as u32 {
         speller.text_row(state)?;
     }
-    Some(Automaton::of_strings(&speller.rows, START, END, grows, branches))
+    Some(Automaton::of_strings(&speller.rows, START, END, growth))
 }
 
-/// Whether every text of the set can be made longer by one character, if it is at least as long as the shortest way on, and whether by one of two.
-/// Then the lengths that can be reached from a state have no gaps and no end, and a window of lengths needs no states.
-fn growth(dfa: &Dfa, characters: &mut Characters<'_>) -> (bool, bool) {
+/// By how many characters every text of the set can be made longer, if it is at least as long as the shortest way on.
+/// If by one, the lengths that can be reached from a state have no gaps and no end, and a window of lengths needs no states.
+fn growth(dfa: &Dfa, characters: &mut Characters<'_>) -> Growth {
     let mut map = CharMap::new();
     let mut fewest = 2;
     for state in (1..dfa.len() as u32).filter(|&state| dfa.is_accepting(state)) {
@@ -58,7 +58,11 @@ fn growth(dfa: &Dfa, characters: &mut Characters<'_>) -> (bool, bool) {
         });
         fewest = fewest.min(found);
     }
-    (fewest >= 1, fewest >= 2)
+    match fewest {
+        0 => Growth::Unknown,
+        1 => Growth::One,
+        _ => Growth::Two,
+    }
 }
 
 /// The parts of a range of bytes that hold neither a quote nor a backslash.
@@ -484,12 +488,12 @@ mod tests {
     #[test]
     fn sets_that_grow() {
         let found: Vec<_> = sets().iter().map(|(_, dfa)| growth(dfa, &mut Characters::of(dfa))).collect();
-        let (never, by_two) = ((false, false), (true, true));
-        assert_eq!(found, [by_two, by_two, by_two, never, never, never]);
+        let (two, unknown) = (Growth::Two, Growth::Unknown);
+        assert_eq!(found, [two, two, two, unknown, unknown, unknown]);
         let mut e = Exprs::new();
         let a = e.bytes(b"a");
         let row = e.star(a);
         let dfa = Dfa::build(&mut e, row, &Limits::default()).unwrap();
-        assert_eq!(growth(&dfa, &mut Characters::of(&dfa)), (true, false), "a text of each length");
+        assert_eq!(growth(&dfa, &mut Characters::of(&dfa)), Growth::One, "a text of each length");
     }
 }
