@@ -1,6 +1,6 @@
 //! Scopes to which nothing happens before a bracket closes.
 //!
-//! Inside of an object in an array whose items must differ, most tokens write more of the object, and it can still become new in infinitely many ways. The levels of the
+//! Inside of an object in an array whose items must differ, most tokens write more of the object, and there are infinitely many values that it can still become. The levels of the
 //! threads tell where that is so ([`crate::program::Levels`]): then only tokens with a closing bracket have to be tried for the sake of the array.
 
 use smallvec::SmallVec;
@@ -24,7 +24,7 @@ struct Kinds {
 
 /// What was met on a stack from the top down.
 #[derive(Clone, Copy, Default)]
-struct Levels {
+struct Descent {
     /// Levels at which the next scope checks no values, and by which all scopes above it can be completed.
     known: Kinds,
     /// Levels since the last scope.
@@ -33,7 +33,7 @@ struct Levels {
     checked: Option<bool>,
 }
 
-impl Levels {
+impl Descent {
     /// A level, which goes on in one of these states.
     fn level(&mut self, trial: &Trial<'_>, states: &[NetState]) {
         let program = trial.bound.program();
@@ -136,8 +136,8 @@ impl Trial<'_> {
     }
 
     /// The levels of a thread above one of its stacks.
-    fn levels_above(&self, thread: &Thread, top: StackId, found: &mut Found) -> Option<Levels> {
-        let mut levels = Levels::default();
+    fn levels_above(&self, thread: &Thread, top: StackId, found: &mut Found) -> Option<Descent> {
+        let mut levels = Descent::default();
         if let At::Network(state) = thread.at {
             levels.level(self, &[state]);
         }
@@ -154,7 +154,7 @@ impl Trial<'_> {
     }
 
     /// Looks at everything below.
-    fn go_down(&self, stack: StackId, levels: Levels, found: &mut Found) -> Option<()> {
+    fn go_down(&self, stack: StackId, levels: Descent, found: &mut Found) -> Option<()> {
         let mut work = vec![(stack, levels)];
         let mut frames = Vec::new();
         while let Some((stack, levels)) = work.pop() {

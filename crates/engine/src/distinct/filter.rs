@@ -323,15 +323,9 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// Where the string begins that the text ends in, if it can be a value with a form of up to so many bytes.
-    fn quote(&self, longest: usize) -> Option<usize> {
-        // A character takes up to twelve bytes as an escape, where its form has one at least.
-        value::opening_quote(self.trial.text, longest.saturating_mul(12) + 1)
-    }
-
     /// The text may end inside a string that was seen.
     fn filter_string(&mut self, register: Register, longest: usize) {
-        let Some(quote) = self.quote(longest) else { return };
+        let Some(quote) = self.trial.quote(longest) else { return };
         let (typed, is_whole) = value::prefix(&self.trial.text[quote + 1..]);
         if is_whole && self.trial.registers.count(register) > tuning().scope_values {
             return self.filter_suffixes(register, &typed);

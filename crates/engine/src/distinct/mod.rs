@@ -4,7 +4,9 @@
 //! new; [`filter`] then takes out the tokens that would repeat one.
 
 mod bracketed;
+mod calm;
 pub(crate) mod filter;
+mod out;
 pub(crate) mod registers;
 pub(crate) mod search;
 pub(crate) mod trial;

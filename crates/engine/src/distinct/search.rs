@@ -1,7 +1,6 @@
 //! The search for a way out: whether everything that must be new can be.
 //!
-//! A place is *out* if a way to the end of the text is known on which no check can fail ([`crate::program::Exits`]). From anywhere else the
-//! search goes on byte by byte, depth first and in rounds, until a place is out or there is nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may
+//! From a place that is not known to lead out ([`super::out`]) the search goes on byte by byte, depth first and in rounds, until a place is out or there is nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may
 //! take. If they are used up, the answer is an error, and never a guess.
 //!
 //! A value has many spellings: `"a"` and `"\u0061"`, `1` and `1.0`. One of them is enough, so only the shortest is tried. What was
@@ -11,24 +10,21 @@ use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
-use maskwright_vocab::Trie;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::Distinct;
+use super::out::Above;
 use super::registers;
 use super::trial::{Outs, Trial};
-use crate::count::UNBOUNDED;
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
-use crate::library::{AMPLE_VALUES, BoundProgram, Tokens, set_bits};
+use crate::library::BoundProgram;
 use crate::parser::mask::is_in_string;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
 use crate::parser::step::Buffers;
 use crate::parser::thread::Thread;
-use crate::program::network::{Callee, Scope};
-use crate::program::{At, LeafId, NetState, Place, Program, join};
-use crate::seen::Seen;
-use crate::tuning::tuning;
+use crate::program::network::Scope;
+use crate::program::{At, Place};
 use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
@@ -131,102 +127,6 @@ enum Round {
     Nothing,
     /// The bounds were too narrow.
     Unknown,
-}
-
-/// What is known of the path from a place down to the next scope.
-#[derive(Clone, Default)]
-pub(super) struct Above {
-    /// The scopes for which everything that they require can be written on it.
-    open: SmallVec<[u32; 4]>,
-    /// The words that are written on a path on which no other check can fail.
-    words: Option<u128>,
-    /// The same for an infinite path; see [`crate::program::Exits`].
-    infinite: Option<u128>,
-    /// Every path is infinite: the place itself is in a leaf with infinitely many values.
-    is_infinite: bool,
-}
-
-impl Above {
-    /// A path with nothing to write, or none.
-    fn new(leads_out: bool, is_infinite: bool) -> Self {
-        let words = leads_out.then_some(0);
-        Self { open: SmallVec::new(), words, infinite: words.filter(|_| is_infinite), is_infinite }
-    }
-
-    fn of(program: &Program, state: NetState) -> Self {
-        let exits = program.exits();
-        Self {
-            open: program.open().state(program, state),
-            words: exits.state(program, state),
-            infinite: exits.infinite_state(program, state),
-            is_infinite: false,
-        }
-    }
-
-    /// The same with a frame below it.
-    fn pass(&mut self, trial: &Trial<'_>, frame: Frame) {
-        let program = trial.bound.program();
-        match frame.resume() {
-            Resume::At(state) => {
-                let before = (self.infinite.is_some() && trial.is_check(state)).then(|| self.clone());
-                self.then(Self::of(program, state));
-                if let Some(before) = before.filter(|_| self.is_dead()) {
-                    // The array or object that ends here is one of infinitely many.
-                    *self = Self { words: before.infinite, is_infinite: true, ..before };
-                    let mut checked = trial.checked(state).map(|(_, above)| above);
-                    self.then(checked.find(|above| !above.is_dead()).unwrap_or_default());
-                }
-            }
-            Resume::Loop { index, rounds } => {
-                let (counted, exits) = (program.counted(index), program.exits());
-                let may_stop =
-                    program.counts().may_stop(rounds, counted.bounds()) || exits.machine(counted.body);
-                let mut rounds = Self::new(may_stop, false);
-                rounds.open = program.open().counted(index).into();
-                if may_stop && counted.bounds().max == UNBOUNDED {
-                    rounds.infinite = exits.infinite_machine(counted.body).filter(|words| *words == 0);
-                }
-                self.then(rounds);
-            }
-            Resume::Scope { index, register } => {
-                let is_new =
-                    |words: Option<u128>| words.is_some_and(|words| !trial.any_seen(words, register));
-                let (passes, infinitely) = if register.may_close() {
-                    (is_new(self.words), is_new(self.infinite))
-                } else {
-                    let is_open = self.open.contains(&index);
-                    (is_open, is_open && (self.is_infinite || trial.misses_infinite(index, register)))
-                };
-                *self = Self::new(passes || infinitely, infinitely);
-            }
-            // A scope that keeps a set of words can always be completed.
-            Resume::Words { index, set } => {
-                let mut all = (0..).zip(program.network().followed_words());
-                let mut is_seen = |words: u128| {
-                    all.any(|(at, word)| words >> at & 1 == 1 && program.has_seen(index, set, word))
-                };
-                let infinitely = self.infinite.is_some_and(|words| !is_seen(words));
-                *self = Self::new(self.words.is_some(), infinitely);
-            }
-            Resume::Limit { .. } | Resume::Finish => {}
-        }
-    }
-
-    /// The same with a place below it. What is open above must come to an end below, and what is open below must be reached.
-    fn then(&mut self, below: Self) {
-        if below.words != Some(0) {
-            self.open.clear();
-        }
-        if self.words == Some(0) {
-            self.open.extend(below.open);
-        }
-        self.infinite = join(self.infinite, below.words).or_else(|| join(self.words, below.infinite));
-        self.words = join(self.words, below.words);
-    }
-
-    fn is_dead(&self) -> bool {
-        self.words.is_none() && self.open.is_empty()
-    }
 }
 
 impl Trial<'_> {
@@ -372,7 +272,7 @@ impl Trial<'_> {
     }
 
     /// Looks for a way out; `None` if the steps are used up.
-    fn search(&mut self, threads: &[Thread]) -> Option<bool> {
+    pub(super) fn search(&mut self, threads: &[Thread]) -> Option<bool> {
         if threads.iter().any(|thread| self.is_out(thread)) {
             return Some(true);
         }
@@ -627,325 +527,6 @@ impl Trial<'_> {
                 return (!self.is_check(next)).then(|| Thread::network(next, below));
             }
         }
-    }
-
-    /// In a leaf with infinitely many values, or nearly: how many of them have to be tried until one is neither seen nor one of the finitely
-    /// many that something else may need.
-    fn infinite_values(&self, thread: &Thread) -> Option<usize> {
-        thread.leaf()?;
-        let values = self.values_below(thread.stack);
-        self.has_more(thread, values).then_some(values)
-    }
-
-    /// How many values the scopes on a stack have seen, and may need.
-    fn values_below(&self, stack: StackId) -> usize {
-        self.scopes_below(stack, true).iter().fold(1usize, |sum, &(index, register)| {
-            let finite = self.bound.program().scope(index).finite as usize;
-            sum.saturating_add(self.registers.count(register)).saturating_add(finite)
-        })
-    }
-
-    /// Tokens that certainly lead on, as a bitset: they leave a string open that the text ends in, and whatever it belongs to can still become new.
-    pub(super) fn calm_tokens(&mut self) -> Option<Vec<u32>> {
-        let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
-        let mut calm: Option<Vec<u32>> = None;
-        for thread in self.threads {
-            let Some((leaf, state)) = thread.leaf().filter(|(leaf, _)| program.leaf(*leaf).is_string())
-            else {
-                continue;
-            };
-            if let Some(found) = self.other_strings(thread, leaf, state) {
-                let words = calm.get_or_insert_with(|| vec![0; bytes.words()]);
-                words.iter_mut().zip(found).for_each(|(word, found)| *word |= found);
-                continue;
-            }
-            let Some(values) = self.values_to_avoid(thread) else { continue };
-            let units = self.goes_on_after(thread, values);
-            let window = program.leaf(leaf);
-            let found = match (window, units) {
-                // Nothing that leaves another string open ends this one.
-                (Leaf::Text(_), Some(_)) => bytes.all().to_vec(),
-                (Leaf::Window { automaton, .. }, Some(units)) if Arc::ptr_eq(automaton, json_string()) => {
-                    bytes.no_longer(bytes.all(), units as usize)
-                }
-                (Leaf::Window { .. }, Some(units)) => {
-                    let room = program.counts().room(thread.count, window.bounds());
-                    match self.bound.entry(leaf, state, room).inner(units, bytes) {
-                        Tokens::Many(tokens) => bytes.no_longer(tokens, units as usize),
-                        Tokens::Few(tokens) => {
-                            let mut words = vec![0; bytes.words()];
-                            set_bits(&mut words, tokens);
-                            bytes.no_longer(&words, units as usize)
-                        }
-                    }
-                }
-                (Leaf::Window { max: UNBOUNDED, .. }, None) if values < AMPLE_VALUES as usize => {
-                    self.bound.ample(leaf, state).to_vec()
-                }
-                _ => continue,
-            };
-            let words = calm.get_or_insert_with(|| vec![0; bytes.words()]);
-            words.iter_mut().zip(found).for_each(|(word, found)| *word |= found);
-        }
-        if let Some(words) = &mut calm {
-            words.iter_mut().zip(bytes.with(b'"')).for_each(|(word, quoted)| *word &= !quoted);
-        }
-        calm
-    }
-
-    /// The tokens that go on with the string that a thread is in, but not to one that it may not be: then whatever it becomes is new. `None` if what it may not be is not known, or much.
-    fn other_strings(&self, thread: &Thread, leaf: LeafId, state: LeafState) -> Option<Vec<u32>> {
-        let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
-        let scopes = self.scopes_below(thread.stack, false);
-        let seen: usize = scopes.iter().map(|(_, register)| self.registers.count(*register)).sum();
-        if program.has_nested_values() || seen > tuning().scope_values || !self.has_way_out_behind(thread) {
-            return None;
-        }
-        let window = program.leaf(leaf);
-        let room = program.counts().room(thread.count, window.bounds());
-        let mut found = match window {
-            Leaf::Text(_) => return None,
-            Leaf::Window { .. } => match self.bound.entry(leaf, state, room).inner(room, bytes) {
-                Tokens::Many(tokens) => tokens.to_vec(),
-                Tokens::Few(tokens) => {
-                    let mut words = vec![0; bytes.words()];
-                    set_bits(&mut words, tokens);
-                    words
-                }
-            },
-        };
-        let avoided = || {
-            let seen = scopes.iter().flat_map(|(_, register)| self.registers.forms(*register));
-            seen.chain(program.network().followed_words().iter().map(|word| &**word))
-        };
-        // A character takes up to twelve bytes as an escape, where its form has one at least.
-        let longest = avoided().map(<[u8]>::len).max().unwrap_or(0);
-        let Some(quote) = value::opening_quote(self.text, longest.saturating_mul(12) + 1) else {
-            return Some(found);
-        };
-        let (typed, is_whole) = value::prefix(&self.text[quote + 1..]);
-        if !is_whole {
-            return None;
-        }
-        let trie = self.bound.vocabulary().trie();
-        // An escape may spell anything.
-        found.iter_mut().zip(bytes.with(b'\\')).for_each(|(word, escaped)| *word &= !escaped);
-        for rest in avoided().filter_map(|form| form.strip_prefix(&*typed)) {
-            let mut node = Trie::ROOT;
-            for &byte in rest {
-                let Some(child) = trie.child(node, byte) else { break };
-                node = child;
-                for &token in trie.tokens(node) {
-                    found[token as usize / 32] &= !(1 << (token % 32));
-                }
-            }
-        }
-        Some(found)
-    }
-
-    /// Whether there is a way out behind the string that a thread is in, if that is none of the values that were seen, and none of the words that are followed.
-    fn has_way_out_behind(&self, thread: &Thread) -> bool {
-        let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return false };
-        let Resume::At(state) = frame.resume() else { return false };
-        self.is_check(state)
-            && self.checked(state).any(|(next, _)| self.is_out(&Thread::network(next, below)))
-    }
-
-    /// How many values the string that a thread is in may not be, so that there is a way out behind it; `None` if it may depend on the string whether there is one.
-    fn values_to_avoid(&mut self, thread: &Thread) -> Option<usize> {
-        if self.is_out(thread) {
-            return Some(self.values_on_the_way_out(thread));
-        }
-        let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return None };
-        let Resume::At(state) = frame.resume() else { return None };
-        if !self.is_check(state) {
-            return None;
-        }
-        let behind: Vec<Thread> = self.checked(state).map(|(next, _)| Thread::network(next, below)).collect();
-        if behind.iter().any(|thread| self.is_out(thread)) {
-            return Some(self.values_on_the_way_out(thread));
-        }
-        // What was seen, and what is written on the way out, where each value takes a byte at least.
-        let before = core::mem::take(&mut self.outs.completions);
-        let found = self.search(&behind);
-        let completion = core::mem::replace(&mut self.outs.completions, before).first().map(Vec::len);
-        let seen = self.seen_below(below);
-        completion.filter(|_| found == Some(true)).map(|bytes| seen.saturating_add(bytes))
-    }
-
-    /// The same where the way out is known: what was seen, and the words that may be written on it.
-    fn values_on_the_way_out(&self, thread: &Thread) -> usize {
-        let program = self.bound.program();
-        if program.has_nested_values() {
-            return self.values_below(thread.stack);
-        }
-        self.seen_below(thread.stack).saturating_add(program.network().followed_words().len())
-    }
-
-    /// The next scopes on a stack, one for each way where it forks, or all of them.
-    fn scopes_below(&self, stack: StackId, all: bool) -> SmallVec<[(u32, Register); 4]> {
-        let (mut scopes, mut work, mut frames) = (SmallVec::new(), vec![stack], Vec::new());
-        let mut visited = Seen::default();
-        while let Some(stack) = work.pop() {
-            if !visited.insert(stack) {
-                continue;
-            }
-            self.arena.frames(stack, &mut frames);
-            for (frame, below) in frames.drain(..) {
-                let scope = match frame.resume() {
-                    Resume::Scope { index, register } => Some((index, register)),
-                    _ => None,
-                };
-                scopes.extend(scope);
-                if scope.is_none() || all {
-                    work.push(below);
-                }
-            }
-        }
-        scopes
-    }
-
-    /// Whether a way to the end of the text is known on which no check can fail.
-    fn is_out(&self, thread: &Thread) -> bool {
-        let program = self.bound.program();
-        match thread.at {
-            At::DONE => return true,
-            At::Network(state) => return self.is_out_below(thread.stack, Above::of(program, state)),
-            At::Leaf(..) => {}
-        }
-        let mut frames = Vec::new();
-        self.arena.frames(thread.stack, &mut frames);
-        frames.into_iter().any(|(frame, below)| match frame.resume() {
-            Resume::At(behind) if self.is_check(behind) => {
-                let is_new = || self.has_more(thread, self.seen_below(below));
-                let checked = self.checked(behind).map(|(_, above)| above);
-                let mut checked = checked.filter(|above| !above.is_dead()).peekable();
-                let is_out = |above| {
-                    let mut all = self.at_leaf(thread);
-                    all.then(above);
-                    self.is_out_below(below, all)
-                };
-                checked.peek().is_some() && is_new() && checked.any(is_out)
-            }
-            // Whatever else is there stands on its own.
-            _ => self.is_out_below(thread.stack, self.at_leaf(thread)),
-        })
-    }
-
-    /// The rest of a leaf.
-    fn at_leaf(&self, thread: &Thread) -> Above {
-        let is_nested = self.bound.program().has_nested_values();
-        Above::new(true, is_nested && self.infinite_values(thread).is_some())
-    }
-
-    /// Whether a required key is missing whose member has infinitely many values.
-    fn misses_infinite(&self, index: u32, register: Register) -> bool {
-        let program = self.bound.program();
-        let mut required = program.scope(index).required.iter().zip(program.open().infinite(index));
-        required.any(|(name, is_infinite)| *is_infinite && !self.registers.has(register, name))
-    }
-
-    /// What follows the checks of a state.
-    pub(super) fn checked(&self, state: NetState) -> impl Iterator<Item = (NetState, Above)> + '_ {
-        let program = self.bound.program();
-        let calls = match program.place(state) {
-            Place::Cell(cell) => &*cell.calls,
-            Place::Done | Place::Node { .. } => &[],
-        };
-        let checks = calls.iter().filter(|call| call.callee == Callee::Check);
-        let behind = checks.map(|call| program.returning(call));
-        behind.map(|state| (state, Above::of(program, state)))
-    }
-
-    /// The same for what is on a stack, below a place.
-    fn is_out_below(&self, stack: StackId, above: Above) -> bool {
-        self.leads_down(stack, above, |below, is_infinite| {
-            // PERF: hundreds of tokens are tried from the same place, and what lies below its scope is the same for all of them.
-            if Arena::is_newer(below, self.outs.base) {
-                return None;
-            }
-            let known = self.outs.known.borrow().get(&(below, is_infinite)).copied();
-            Some(known.unwrap_or_else(|| {
-                let is_out = self.leads_down(below, Above::new(true, is_infinite), |_, _| None);
-                self.outs.known.borrow_mut().insert((below, is_infinite), is_out);
-                is_out
-            }))
-        })
-    }
-
-    /// The same. `behind_scope` may know it for what is below a scope, which a path leads to, perhaps an infinite one.
-    fn leads_down(
-        &self,
-        stack: StackId,
-        above: Above,
-        behind_scope: impl Fn(StackId, bool) -> Option<bool>,
-    ) -> bool {
-        if above.is_dead() {
-            return false;
-        }
-        let (mut work, mut frames, mut visited) = (vec![(stack, above)], Vec::new(), Seen::default());
-        while let Some((stack, above)) = work.pop() {
-            if !visited.insert(stack) {
-                continue;
-            }
-            self.arena.frames(stack, &mut frames);
-            for (frame, below) in frames.drain(..) {
-                let mut above = above.clone();
-                above.pass(self, frame);
-                if matches!(frame.resume(), Resume::Finish) && above.words.is_some() {
-                    return true;
-                }
-                if above.is_dead() {
-                    continue;
-                }
-                let is_scope = matches!(frame.resume(), Resume::Scope { .. } | Resume::Words { .. });
-                match is_scope.then(|| behind_scope(below, above.infinite.is_some())).flatten() {
-                    Some(true) => return true,
-                    Some(false) => {}
-                    None => work.push((below, above)),
-                }
-            }
-        }
-        false
-    }
-
-    /// Whether one of these words was seen.
-    fn any_seen(&self, words: u128, register: Register) -> bool {
-        let mut all = (0..).zip(self.bound.program().network().followed_words());
-        words != 0 && all.any(|(at, word)| words >> at & 1 == 1 && self.registers.has(register, word))
-    }
-
-    /// Whether every way on from a thread writes a value that was seen in its scope.
-    fn needs_seen(&self, thread: &Thread) -> bool {
-        let (program, needed) = (self.bound.program(), self.bound.program().needed());
-        let mut words = match thread.at {
-            At::Network(state) => needed.state(program, state),
-            At::Leaf(..) => 0,
-        };
-        let mut stack = thread.stack;
-        loop {
-            let Top::Frame(frame, below) = self.arena.top(stack) else { return false };
-            match frame.resume() {
-                Resume::At(state) => words |= needed.state(program, state),
-                Resume::Loop { index, rounds } => {
-                    let counted = program.counted(index);
-                    if !program.counts().may_stop(rounds, counted.bounds()) {
-                        words |= needed.machine(counted.body);
-                    }
-                }
-                Resume::Limit { .. } => {}
-                // Nobody stands where all words of a set were seen.
-                Resume::Words { .. } | Resume::Finish => return false,
-                Resume::Scope { register, .. } => return self.any_seen(words, register),
-            }
-            stack = below;
-        }
-    }
-
-    /// The most values that a scope has seen that is the next on a stack.
-    fn seen_below(&self, stack: StackId) -> usize {
-        let scopes = self.scopes_below(stack, false).into_iter();
-        scopes.map(|(_, register)| self.registers.count(register)).max().unwrap_or(0)
     }
 
     /// The bytes to try, the last first: what may end something comes before everything else. White space between values, which is a

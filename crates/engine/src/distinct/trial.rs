@@ -14,6 +14,7 @@ use crate::parser::step::{self, Buffers};
 use crate::parser::thread::Thread;
 use crate::program::{self, Kind, NetState};
 use crate::seen::Seen;
+use crate::value;
 
 /// The state of a matcher, and room to try bytes in.
 pub(crate) struct Trial<'m> {
@@ -140,6 +141,12 @@ impl Trial<'_> {
             }
         }
         false
+    }
+
+    /// Where the string begins that the text ends in, if it can be a value with a form of up to so many bytes.
+    pub(super) fn quote(&self, longest: usize) -> Option<usize> {
+        // A character takes up to twelve bytes as an escape, where its form has one at least.
+        value::opening_quote(self.text, longest.saturating_mul(12) + 1)
     }
 
     /// The bytes that may come next.

@@ -650,8 +650,7 @@ impl Automaton {
         out.words(&self.states.iter().map(|state| state.tail).collect::<Vec<u32>>());
         out.bytes(&self.states.iter().map(|state| u8::from(state.accepting)).collect::<Vec<u8>>());
         out.word(self.start.0);
-        let flags = [self.is_string, self.grows(), self.branches()];
-        out.word((0..).zip(flags).fold(0, |all, (at, flag)| all | u32::from(flag) << at));
+        out.word(u32::from(self.is_string) | (self.growth as u32) << 1);
     }
 
     pub(crate) fn read(file: &mut Reader<'_>) -> Read<Self> {

@@ -35,22 +35,16 @@ impl Matcher {
         match least.least(self.threads(), None, (token, u32::MAX), Begun::AsSeen, STEPS) {
             Least::Tokens(tokens) => Some((tokens.checked_add(1)?, false)),
             Least::More => None,
-            Least::Unknown => {
-                let mut rough = Deadlines { is_rough: true, ..Deadlines::default() };
-                let mut deadlines = DeadlineView::new(bound, arena, &mut rough, distinct);
-                let needs =
-                    self.threads().iter().filter_map(|thread| deadlines.needs_in_all(thread, token)).min()?;
-                u32::try_from(needs + 1).ok().map(|tokens| (tokens, true))
-            }
+            Least::Unknown => u32::try_from(self.upper_bound()? + 1).ok().map(|tokens| (tokens, true)),
         }
     }
 
-    /// Whether the text can be completed in time by the upper bound, which is quick to find.
-    pub(super) fn can_surely_be_completed(&self) -> bool {
+    /// So many tokens surely complete the text in time, which is quick to find; `None` if no such number is known.
+    pub(super) fn upper_bound(&self) -> Option<i64> {
         let mut rough = Deadlines { is_rough: true, ..Deadlines::default() };
         let mut deadlines = DeadlineView::new(&self.bound, &self.arena, &mut rough, self.distinct.as_deref());
         let token = i64::from(self.now().tokens);
-        self.threads().iter().any(|thread| deadlines.needs_in_all(thread, token).is_some())
+        self.threads().iter().filter_map(|thread| deadlines.needs_in_all(thread, token)).min()
     }
 
     /// From now on only what can be completed within a budget is allowed; `None` lifts it. If the text cannot be completed in

@@ -105,7 +105,7 @@ impl BoundProgram {
             return Ok(());
         }
         let matcher = self.matcher();
-        if matcher.can_surely_be_completed() || matcher.shortest_completion().is_some() {
+        if matcher.upper_bound().is_some() || matcher.shortest_completion().is_some() {
             return Ok(());
         }
         Err(CompileError::LimitTooSmall)

@@ -58,9 +58,10 @@ pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
                 let is_infinite = open.infinite.get(&index).is_some_and(|names| names.contains(&true));
                 (*scope, changed) = (Fresh { is_open: true, is_infinite, ..*scope }, true);
             }
-            if !exits.scope_at(index, &network.scopes[index as usize])
-                && network.scopes[index as usize].required.is_empty()
-                && has_single_check(network, &exits, &machines, index, &mut steps)
+            let about = &network.scopes[index as usize];
+            if about.required.is_empty()
+                && !exits.scope_at(index, about)
+                && has_single_check(network, &exits, &machines, about, &mut steps)
             {
                 (scope.is_single, changed) = (true, true);
             }
@@ -174,10 +175,10 @@ fn has_single_check(
     network: &Network,
     exits: &Exits,
     machines: &Machines,
-    index: u32,
+    scope: &Scope,
     steps: &mut usize,
 ) -> bool {
-    let parts = machines.parts(network, network.scopes[index as usize].body);
+    let parts = machines.parts(network, scope.body);
     let nodes: Vec<NodeId> = parts.iter().flat_map(|part| &machines.nodes[*part as usize]).copied().collect();
     // The nodes with such a path to the end of their machine.
     let mut single: FxHashSet<NodeId> = FxHashSet::default();

@@ -379,6 +379,12 @@ fn failures_are_remembered_for_a_while() {
     assert_eq!(backend.compiles.load(Ordering::SeqCst), 2);
 }
 
+/// Compiles, and waits until only the cache holds the outcome: what a worker still holds is in use, and is not taken out.
+fn compile_and_let_go(client: &Client, constraint: &Constraint) {
+    let compiled = client.compile(constraint).expect("it compiles");
+    until("only the cache and this function hold it", || Arc::strong_count(&compiled) <= 2);
+}
+
 #[test]
 fn what_is_used_least_recently_goes_and_what_is_in_use_stays() {
     let backend = Fake::new(true);
@@ -388,7 +394,7 @@ fn what_is_used_least_recently_goes_and_what_is_in_use_stays() {
     let held = client.compile(&numbered(0)).expect("it compiles");
     let matcher = client.compile(&numbered(1)).expect("it compiles").matcher();
     for n in 2..200 {
-        client.compile(&numbered(n)).expect("it compiles");
+        compile_and_let_go(&client, &numbered(n));
         // This one is asked for again and again.
         assert_eq!(client.request(&numbered(2)).lookup(), Lookup::Hit, "after {n}");
     }
@@ -418,10 +424,10 @@ fn what_is_shared_counts_and_is_begun_anew() {
     drop(old);
     // There is room for both now. When there is not, the old generation goes first, though it was used last.
     for n in 0..6 {
-        client.compile(&Constraint::regex(format!("new {n}"))).expect("it compiles");
+        compile_and_let_go(&client, &Constraint::regex(format!("new {n}")));
     }
     assert_eq!(client.request(&Constraint::regex("old")).lookup(), Lookup::Hit);
-    client.compile(&Constraint::regex("one more")).expect("it compiles");
+    compile_and_let_go(&client, &Constraint::regex("one more"));
     service.tidy();
     // Two had to go: the old one, and the least recently used of the others.
     assert_eq!(client.request(&Constraint::regex("new 1")).lookup(), Lookup::Hit);

@@ -1,0 +1,147 @@
+//! Tokens inside a string that need not be tried: whatever it becomes behind them can be new.
+
+use std::sync::Arc;
+
+use maskwright_vocab::Trie;
+
+use super::trial::Trial;
+use crate::count::UNBOUNDED;
+use crate::leaf::{Leaf, LeafState, json_string};
+use crate::library::{AMPLE_VALUES, Tokens, set_bits};
+use crate::parser::stack::{Resume, Top};
+use crate::parser::thread::Thread;
+use crate::program::LeafId;
+use crate::tuning::tuning;
+use crate::value;
+
+impl Trial<'_> {
+    /// Tokens that certainly lead on, as a bitset: they leave a string open that the text ends in, and whatever it belongs to can still become new.
+    pub(super) fn calm_tokens(&mut self) -> Option<Vec<u32>> {
+        let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
+        let mut calm: Option<Vec<u32>> = None;
+        for thread in self.threads {
+            let Some((leaf, state)) = thread.leaf().filter(|(leaf, _)| program.leaf(*leaf).is_string())
+            else {
+                continue;
+            };
+            let found = self.other_strings(thread, leaf, state);
+            let Some(found) = found.or_else(|| self.long_strings(thread, leaf, state)) else { continue };
+            let words = calm.get_or_insert_with(|| vec![0; bytes.words()]);
+            words.iter_mut().zip(found).for_each(|(word, found)| *word |= found);
+        }
+        if let Some(words) = &mut calm {
+            words.iter_mut().zip(bytes.with(b'"')).for_each(|(word, quoted)| *word &= !quoted);
+        }
+        calm
+    }
+
+    /// The tokens behind which the string that a thread is in can go on in more ways than there are values that it may not be.
+    fn long_strings(&mut self, thread: &Thread, leaf: LeafId, state: LeafState) -> Option<Vec<u32>> {
+        let bytes = self.bound.library().bytes();
+        let values = self.values_to_avoid(thread)?;
+        match (self.bound.program().leaf(leaf), self.goes_on_after(thread, values)) {
+            // Nothing that leaves another string open ends this one.
+            (Leaf::Text(_), Some(_)) => Some(bytes.all().to_vec()),
+            (Leaf::Window { automaton, .. }, Some(units)) if Arc::ptr_eq(automaton, json_string()) => {
+                Some(bytes.no_longer(bytes.all(), units as usize))
+            }
+            (Leaf::Window { .. }, Some(units)) => {
+                Some(bytes.no_longer(&self.inner_tokens(thread, leaf, state, units), units as usize))
+            }
+            (Leaf::Window { max: UNBOUNDED, .. }, None) if values < AMPLE_VALUES as usize => {
+                Some(self.bound.ample(leaf, state).to_vec())
+            }
+            _ => None,
+        }
+    }
+
+    /// The tokens that stay inside a leaf and begin no more than so many units, as a bitset.
+    fn inner_tokens(&self, thread: &Thread, leaf: LeafId, state: LeafState, units: u32) -> Vec<u32> {
+        let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
+        let room = program.counts().room(thread.count, program.leaf(leaf).bounds());
+        match self.bound.entry(leaf, state, room).inner(units.min(room), bytes) {
+            Tokens::Many(tokens) => tokens.to_vec(),
+            Tokens::Few(tokens) => {
+                let mut words = vec![0; bytes.words()];
+                set_bits(&mut words, tokens);
+                words
+            }
+        }
+    }
+
+    /// The tokens that go on with the string that a thread is in, but not to one that it may not be: then whatever it becomes is new. `None` if what it may not be is not known, or much.
+    fn other_strings(&self, thread: &Thread, leaf: LeafId, state: LeafState) -> Option<Vec<u32>> {
+        let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
+        let scopes = self.scopes_below(thread.stack, false);
+        let seen: usize = scopes.iter().map(|(_, register)| self.registers.count(*register)).sum();
+        if program.has_nested_values() || seen > tuning().scope_values {
+            return None;
+        }
+        // Behind the string there is a way out, if it is none of the values that were seen, and none of the words that are followed.
+        if !self.behind_check(thread)?.iter().any(|behind| self.is_out(behind)) {
+            return None;
+        }
+        if matches!(program.leaf(leaf), Leaf::Text(_)) {
+            return None;
+        }
+        let mut found = self.inner_tokens(thread, leaf, state, UNBOUNDED);
+        let avoided = || {
+            let seen = scopes.iter().flat_map(|(_, register)| self.registers.forms(*register));
+            seen.chain(program.network().followed_words().iter().map(|word| &**word))
+        };
+        let longest = avoided().map(<[u8]>::len).max().unwrap_or(0);
+        let Some(quote) = self.quote(longest) else { return Some(found) };
+        let (typed, is_whole) = value::prefix(&self.text[quote + 1..]);
+        if !is_whole {
+            return None;
+        }
+        let trie = self.bound.vocabulary().trie();
+        // An escape may spell anything.
+        found.iter_mut().zip(bytes.with(b'\\')).for_each(|(word, escaped)| *word &= !escaped);
+        for rest in avoided().filter_map(|form| form.strip_prefix(&*typed)) {
+            let mut node = Trie::ROOT;
+            for &byte in rest {
+                let Some(child) = trie.child(node, byte) else { break };
+                node = child;
+                for &token in trie.tokens(node) {
+                    found[token as usize / 32] &= !(1 << (token % 32));
+                }
+            }
+        }
+        Some(found)
+    }
+
+    /// The threads behind the check of the string that a thread is in, if it is a value that must be new.
+    fn behind_check(&self, thread: &Thread) -> Option<Vec<Thread>> {
+        let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return None };
+        let Resume::At(state) = frame.resume() else { return None };
+        let behind = || self.checked(state).map(|(next, _)| Thread::network(next, below)).collect();
+        self.is_check(state).then(behind)
+    }
+
+    /// How many values the string that a thread is in may not be, so that there is a way out behind it; `None` if it may depend on the string whether there is one.
+    fn values_to_avoid(&mut self, thread: &Thread) -> Option<usize> {
+        if self.is_out(thread) {
+            return Some(self.values_on_the_way_out(thread));
+        }
+        let behind = self.behind_check(thread)?;
+        if behind.iter().any(|thread| self.is_out(thread)) {
+            return Some(self.values_on_the_way_out(thread));
+        }
+        // What was seen, and what is written on the way out, where each value takes a byte at least.
+        let before = core::mem::take(&mut self.outs.completions);
+        let found = self.search(&behind);
+        let completion = core::mem::replace(&mut self.outs.completions, before).first().map(Vec::len);
+        let seen = self.seen_below(thread.stack);
+        completion.filter(|_| found == Some(true)).map(|bytes| seen.saturating_add(bytes))
+    }
+
+    /// The same where the way out is known: what was seen, and the words that may be written on it.
+    fn values_on_the_way_out(&self, thread: &Thread) -> usize {
+        let program = self.bound.program();
+        if program.has_nested_values() {
+            return self.values_below(thread.stack);
+        }
+        self.seen_below(thread.stack).saturating_add(program.network().followed_words().len())
+    }
+}

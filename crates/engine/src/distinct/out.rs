@@ -1,0 +1,294 @@
+//! What is known without a search: the places that lead out.
+//!
+//! A place is *out* if a path to the end of the text is known on which no check can fail ([`crate::program::Exits`]). It is followed from a thread down its stack, from one scope
+//! to the next.
+
+use smallvec::SmallVec;
+
+use super::trial::Trial;
+use crate::count::UNBOUNDED;
+use crate::parser::stack::{Arena, Frame, Register, Resume, StackId, Top};
+use crate::parser::thread::Thread;
+use crate::program::network::Callee;
+use crate::program::{At, NetState, Place, Program, join};
+use crate::seen::Seen;
+
+/// What is known of the path from a place down to the next scope.
+#[derive(Clone, Default)]
+pub(super) struct Above {
+    /// The scopes for which everything that they require can be written on it.
+    open: SmallVec<[u32; 4]>,
+    /// The words that are written on a path on which no other check can fail.
+    pub(super) words: Option<u128>,
+    /// The same for an infinite path; see [`crate::program::Exits`].
+    pub(super) infinite: Option<u128>,
+    /// Every path is infinite: the place itself is in a leaf with infinitely many values.
+    is_infinite: bool,
+}
+
+impl Above {
+    /// A path with nothing to write, or none.
+    pub(super) fn new(leads_out: bool, is_infinite: bool) -> Self {
+        let words = leads_out.then_some(0);
+        Self { open: SmallVec::new(), words, infinite: words.filter(|_| is_infinite), is_infinite }
+    }
+
+    pub(super) fn of(program: &Program, state: NetState) -> Self {
+        let exits = program.exits();
+        Self {
+            open: program.open().state(program, state),
+            words: exits.state(program, state),
+            infinite: exits.infinite_state(program, state),
+            is_infinite: false,
+        }
+    }
+
+    /// The same with a frame below it.
+    pub(super) fn pass(&mut self, trial: &Trial<'_>, frame: Frame) {
+        let program = trial.bound.program();
+        match frame.resume() {
+            Resume::At(state) => {
+                let before = (self.infinite.is_some() && trial.is_check(state)).then(|| self.clone());
+                self.then(Self::of(program, state));
+                if let Some(before) = before.filter(|_| self.is_dead()) {
+                    // The array or object that ends here is one of infinitely many.
+                    *self = Self { words: before.infinite, is_infinite: true, ..before };
+                    let mut checked = trial.checked(state).map(|(_, above)| above);
+                    self.then(checked.find(|above| !above.is_dead()).unwrap_or_default());
+                }
+            }
+            Resume::Loop { index, rounds } => {
+                let (counted, exits) = (program.counted(index), program.exits());
+                let may_stop =
+                    program.counts().may_stop(rounds, counted.bounds()) || exits.machine(counted.body);
+                let mut rounds = Self::new(may_stop, false);
+                rounds.open = program.open().counted(index).into();
+                if may_stop && counted.bounds().max == UNBOUNDED {
+                    rounds.infinite = exits.infinite_machine(counted.body).filter(|words| *words == 0);
+                }
+                self.then(rounds);
+            }
+            Resume::Scope { index, register } => {
+                let is_new =
+                    |words: Option<u128>| words.is_some_and(|words| !trial.any_seen(words, register));
+                let (passes, infinitely) = if register.may_close() {
+                    (is_new(self.words), is_new(self.infinite))
+                } else {
+                    let is_open = self.open.contains(&index);
+                    (is_open, is_open && (self.is_infinite || trial.misses_infinite(index, register)))
+                };
+                *self = Self::new(passes || infinitely, infinitely);
+            }
+            // A scope that keeps a set of words can always be completed.
+            Resume::Words { index, set } => {
+                let mut all = (0..).zip(program.network().followed_words());
+                let mut is_seen = |words: u128| {
+                    all.any(|(at, word)| words >> at & 1 == 1 && program.has_seen(index, set, word))
+                };
+                let infinitely = self.infinite.is_some_and(|words| !is_seen(words));
+                *self = Self::new(self.words.is_some(), infinitely);
+            }
+            Resume::Limit { .. } | Resume::Finish => {}
+        }
+    }
+
+    /// The same with a place below it. What is open above must come to an end below, and what is open below must be reached.
+    pub(super) fn then(&mut self, below: Self) {
+        if below.words != Some(0) {
+            self.open.clear();
+        }
+        if self.words == Some(0) {
+            self.open.extend(below.open);
+        }
+        self.infinite = join(self.infinite, below.words).or_else(|| join(self.words, below.infinite));
+        self.words = join(self.words, below.words);
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.words.is_none() && self.open.is_empty()
+    }
+}
+
+impl Trial<'_> {
+    /// In a leaf with infinitely many values, or nearly: how many of them have to be tried until one is neither seen nor one of the finitely
+    /// many that something else may need.
+    pub(super) fn infinite_values(&self, thread: &Thread) -> Option<usize> {
+        thread.leaf()?;
+        let values = self.values_below(thread.stack);
+        self.has_more(thread, values).then_some(values)
+    }
+
+    /// How many values the scopes on a stack have seen, and may need.
+    pub(super) fn values_below(&self, stack: StackId) -> usize {
+        self.scopes_below(stack, true).iter().fold(1usize, |sum, &(index, register)| {
+            let finite = self.bound.program().scope(index).finite as usize;
+            sum.saturating_add(self.registers.count(register)).saturating_add(finite)
+        })
+    }
+
+    /// The next scopes on a stack, one for each way where it forks, or all of them.
+    pub(super) fn scopes_below(&self, stack: StackId, all: bool) -> SmallVec<[(u32, Register); 4]> {
+        let (mut scopes, mut work, mut frames) = (SmallVec::new(), vec![stack], Vec::new());
+        let mut visited = Seen::default();
+        while let Some(stack) = work.pop() {
+            if !visited.insert(stack) {
+                continue;
+            }
+            self.arena.frames(stack, &mut frames);
+            for (frame, below) in frames.drain(..) {
+                let scope = match frame.resume() {
+                    Resume::Scope { index, register } => Some((index, register)),
+                    _ => None,
+                };
+                scopes.extend(scope);
+                if scope.is_none() || all {
+                    work.push(below);
+                }
+            }
+        }
+        scopes
+    }
+
+    /// Whether a way to the end of the text is known on which no check can fail.
+    pub(super) fn is_out(&self, thread: &Thread) -> bool {
+        let program = self.bound.program();
+        match thread.at {
+            At::DONE => return true,
+            At::Network(state) => return self.is_out_below(thread.stack, Above::of(program, state)),
+            At::Leaf(..) => {}
+        }
+        let mut frames = Vec::new();
+        self.arena.frames(thread.stack, &mut frames);
+        frames.into_iter().any(|(frame, below)| match frame.resume() {
+            Resume::At(behind) if self.is_check(behind) => {
+                let is_new = || self.has_more(thread, self.seen_below(below));
+                let checked = self.checked(behind).map(|(_, above)| above);
+                let mut checked = checked.filter(|above| !above.is_dead()).peekable();
+                let is_out = |above| {
+                    let mut all = self.at_leaf(thread);
+                    all.then(above);
+                    self.is_out_below(below, all)
+                };
+                checked.peek().is_some() && is_new() && checked.any(is_out)
+            }
+            // Whatever else is there stands on its own.
+            _ => self.is_out_below(thread.stack, self.at_leaf(thread)),
+        })
+    }
+
+    /// The rest of a leaf.
+    pub(super) fn at_leaf(&self, thread: &Thread) -> Above {
+        let is_nested = self.bound.program().has_nested_values();
+        Above::new(true, is_nested && self.infinite_values(thread).is_some())
+    }
+
+    /// Whether a required key is missing whose member has infinitely many values.
+    pub(super) fn misses_infinite(&self, index: u32, register: Register) -> bool {
+        let program = self.bound.program();
+        let mut required = program.scope(index).required.iter().zip(program.open().infinite(index));
+        required.any(|(name, is_infinite)| *is_infinite && !self.registers.has(register, name))
+    }
+
+    /// What follows the checks of a state.
+    pub(super) fn checked(&self, state: NetState) -> impl Iterator<Item = (NetState, Above)> + '_ {
+        let program = self.bound.program();
+        let calls = match program.place(state) {
+            Place::Cell(cell) => &*cell.calls,
+            Place::Done | Place::Node { .. } => &[],
+        };
+        let checks = calls.iter().filter(|call| call.callee == Callee::Check);
+        let behind = checks.map(|call| program.returning(call));
+        behind.map(|state| (state, Above::of(program, state)))
+    }
+
+    /// The same for what is on a stack, below a place.
+    pub(super) fn is_out_below(&self, stack: StackId, above: Above) -> bool {
+        self.leads_down(stack, above, |below, is_infinite| {
+            // PERF: hundreds of tokens are tried from the same place, and what lies below its scope is the same for all of them.
+            if Arena::is_newer(below, self.outs.base) {
+                return None;
+            }
+            let known = self.outs.known.borrow().get(&(below, is_infinite)).copied();
+            Some(known.unwrap_or_else(|| {
+                let is_out = self.leads_down(below, Above::new(true, is_infinite), |_, _| None);
+                self.outs.known.borrow_mut().insert((below, is_infinite), is_out);
+                is_out
+            }))
+        })
+    }
+
+    /// The same. `behind_scope` may know it for what is below a scope, which a path leads to, perhaps an infinite one.
+    pub(super) fn leads_down(
+        &self,
+        stack: StackId,
+        above: Above,
+        behind_scope: impl Fn(StackId, bool) -> Option<bool>,
+    ) -> bool {
+        if above.is_dead() {
+            return false;
+        }
+        let (mut work, mut frames, mut visited) = (vec![(stack, above)], Vec::new(), Seen::default());
+        while let Some((stack, above)) = work.pop() {
+            if !visited.insert(stack) {
+                continue;
+            }
+            self.arena.frames(stack, &mut frames);
+            for (frame, below) in frames.drain(..) {
+                let mut above = above.clone();
+                above.pass(self, frame);
+                if matches!(frame.resume(), Resume::Finish) && above.words.is_some() {
+                    return true;
+                }
+                if above.is_dead() {
+                    continue;
+                }
+                let is_scope = matches!(frame.resume(), Resume::Scope { .. } | Resume::Words { .. });
+                match is_scope.then(|| behind_scope(below, above.infinite.is_some())).flatten() {
+                    Some(true) => return true,
+                    Some(false) => {}
+                    None => work.push((below, above)),
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether one of these words was seen.
+    pub(super) fn any_seen(&self, words: u128, register: Register) -> bool {
+        let mut all = (0..).zip(self.bound.program().network().followed_words());
+        words != 0 && all.any(|(at, word)| words >> at & 1 == 1 && self.registers.has(register, word))
+    }
+
+    /// Whether every way on from a thread writes a value that was seen in its scope.
+    pub(super) fn needs_seen(&self, thread: &Thread) -> bool {
+        let (program, needed) = (self.bound.program(), self.bound.program().needed());
+        let mut words = match thread.at {
+            At::Network(state) => needed.state(program, state),
+            At::Leaf(..) => 0,
+        };
+        let mut stack = thread.stack;
+        loop {
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return false };
+            match frame.resume() {
+                Resume::At(state) => words |= needed.state(program, state),
+                Resume::Loop { index, rounds } => {
+                    let counted = program.counted(index);
+                    if !program.counts().may_stop(rounds, counted.bounds()) {
+                        words |= needed.machine(counted.body);
+                    }
+                }
+                Resume::Limit { .. } => {}
+                // Nobody stands where all words of a set were seen.
+                Resume::Words { .. } | Resume::Finish => return false,
+                Resume::Scope { register, .. } => return self.any_seen(words, register),
+            }
+            stack = below;
+        }
+    }
+
+    /// The most values that a scope has seen that is the next on a stack.
+    pub(super) fn seen_below(&self, stack: StackId) -> usize {
+        let scopes = self.scopes_below(stack, false).into_iter();
+        scopes.map(|(_, register)| self.registers.count(register)).max().unwrap_or(0)
+    }
+}
