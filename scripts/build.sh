@@ -9,7 +9,7 @@ CARGO=${CARGO:-cargo}
 TARGET=${CARGO_TARGET_DIR:-target}
 say() { printf '%s\n' "build: $*"; }
 
-if [ -x "$TARGET/release/maskwright" ]; then
+if [ -x "$TARGET/serve/maskwright" ]; then
     say "bringing $1 up to date"
 else
     say "compiling $1 and everything that it is made of; this takes some minutes, and only the first time"
@@ -22,8 +22,8 @@ else
 fi
 begin=$(date +%s)
 if [ "${2:-}" = llama-cpp ]; then
-    scripts/llama_cpp_needs.sh "$CARGO" build --release --locked -p maskwright-cli --features llama-cpp
+    scripts/llama_cpp_needs.sh "$CARGO" build --profile serve --locked -p maskwright-cli --features llama-cpp
 else
-    "$CARGO" build --release --locked -p maskwright-cli
+    "$CARGO" build --profile serve --locked -p maskwright-cli
 fi
 say "$1 is ready, after $(($(date +%s) - begin)) s"

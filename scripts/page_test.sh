@@ -1,14 +1,14 @@
 #!/bin/sh
 # The page in a real browser: starts a server of the built command, runs scripts/page_test.mjs against it, and stops it again.
 #
-#   scripts/page_test.sh target/release/maskwright
+#   scripts/page_test.sh target/serve/maskwright
 #
 # Needs node, npm and a Chromium (Debian: apt-get install chromium nodejs npm); CHROMIUM names one that is not /usr/bin/chromium. Screenshots are in
 # target/page-test afterwards.
 set -eu
 
 cd "$(dirname "$0")/.."
-SERVER=${1:?"which command? for example target/release/maskwright"}
+SERVER=${1:?"which command? for example target/serve/maskwright"}
 PORT=${PORT:-8765}
 FOLDER=target/page-test
 

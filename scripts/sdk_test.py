@@ -2,7 +2,7 @@
 
 Every answer, and every event of a stream, must be of the SDK's own type: the client is told to validate strictly.
 
-    python scripts/sdk_test.py --start                      starts target/release/maskwright itself
+    python scripts/sdk_test.py --start                      starts target/serve/maskwright itself
     python scripts/sdk_test.py --url http://127.0.0.1:8000  uses one that runs
 
 Needs the packages openai and pydantic, and for the frameworks instructor, langchain, langchain-openai, pydantic-ai-slim[openai] and openai-agents; `make test-sdk` installs them into target/sdk.
@@ -228,7 +228,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--url", default="http://127.0.0.1:8000")
     arguments.add_argument("--start", action="store_true", help="start a server for the tests")
-    arguments.add_argument("--program", default=TARGET / "release/maskwright", help="which program to start")
+    arguments.add_argument("--program", default=TARGET / "serve/maskwright", help="which program to start")
     arguments.add_argument("tests", nargs="*", help="only these")
     arguments = arguments.parse_args()
     server, URL = start(arguments.program) if arguments.start else (None, arguments.url)

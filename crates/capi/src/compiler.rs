@@ -9,7 +9,7 @@ use maskwright::json_schema::{Entry, Report, to_regex};
 use maskwright::locate::Written;
 use maskwright::regex::WriteLimits;
 use maskwright::service::{self, Client, Service, Settings, Ticket};
-use maskwright::{Diagnostic, Options, Span, TokenId};
+use maskwright::{Diagnostic, Options, Span};
 use serde_json::{Value, json};
 
 use crate::guard::{discard, guard, write_list, write_whole};
@@ -180,7 +180,7 @@ pub extern "C" fn mw_locate(
     guard(message, message_size, || {
         let compiler = compiler.get("compiler")?;
         let source = source(kind, text.text("text", text_length)?)?;
-        let tokens: Vec<TokenId> = tokens.list("tokens", token_count)?.iter().copied().map(TokenId).collect();
+        let tokens = tokens.tokens("tokens", token_count)?;
         let located = compiler.backend.locate(&source, &compiler.languages, Written::Tokens(&tokens));
         let located = located.map_err(|error| Failure::new(error.category().into(), error))?;
         write_whole(&located.json().to_string(), location, capacity, length)
@@ -201,10 +201,7 @@ pub extern "C" fn mw_schema_to_regex(
     message_size: usize,
 ) -> Status {
     guard(message, message_size, || {
-        let options = match languages.optional("languages")? {
-            Some(_) => read_languages(languages.c_text("languages")?)?,
-            None => Options::default(),
-        };
+        let options = self::languages(languages, "languages")?;
         let mut limits = WriteLimits::default();
         if max_length > 0 {
             limits.length = max_length;
@@ -303,10 +300,7 @@ impl CompilerOptions<'_> {
     }
 
     fn languages(&self) -> Result<Options, Failure> {
-        let mut options = match self.languages.optional("options.languages")? {
-            Some(_) => read_languages(self.languages.c_text("options.languages")?)?,
-            None => Options::default(),
-        };
+        let mut options = languages(self.languages, "options.languages")?;
         if self.mask_steps > 0 {
             options.limits.mask_steps = self.mask_steps as u64;
         }
@@ -314,9 +308,17 @@ impl CompilerOptions<'_> {
     }
 }
 
-/// Options of the languages, as JSON. What is not named is as usual, and what nobody knows is an error.
+/// Options of the languages, as JSON; the defaults for null.
+fn languages(text: Ref<'_, c_char>, name: &'static str) -> Result<Options, Failure> {
+    match text.optional(name)? {
+        Some(_) => read_languages(text.c_text(name)?).map_err(|failure| failure.about(name)),
+        None => Ok(Options::default()),
+    }
+}
+
+/// What is not named is as usual, and what nobody knows is an error.
 fn read_languages(text: &str) -> Result<Options, Failure> {
-    let wrong = |error: String| Failure::argument(format!("options.languages: {error}"));
+    let wrong = Failure::argument;
     let given: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let options: Options = serde_json::from_value(given.clone()).map_err(|error| wrong(error.to_string()))?;
     // Reading passes over what it does not know. What was read is therefore written again, and must have a place for all that was given.
@@ -413,12 +415,9 @@ mod tests {
             maskwright::json_schema::Whitespace::Flexible { max_run: 3 }
         );
         let message = |text| read_languages(text).unwrap_err().to_string();
-        assert_eq!(
-            message(r#"{"json_schema": {"colour": 1}}"#),
-            "options.languages: there is no option json_schema.colour"
-        );
-        assert_eq!(message(r#"{"yaml": {}}"#), "options.languages: there is no option yaml");
+        assert_eq!(message(r#"{"json_schema": {"colour": 1}}"#), "there is no option json_schema.colour");
+        assert_eq!(message(r#"{"yaml": {}}"#), "there is no option yaml");
         assert!(message(r#"{"json_schema": {"whitespace": "wide"}}"#).contains("unknown variant"));
-        assert!(message("{").starts_with("options.languages: EOF"));
+        assert!(message("{").starts_with("EOF"));
     }
 }

@@ -24,6 +24,43 @@ pub(crate) fn guard(
     }
 }
 
+/// A value that calls change. A panic in the middle of a change leaves it in a state that nobody knows, and every later call is refused.
+#[derive(Debug)]
+pub(crate) struct Whole<T> {
+    value: T,
+    is_broken: bool,
+}
+
+impl<T> Whole<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { value, is_broken: false }
+    }
+
+    /// To look at.
+    pub(crate) fn get(&self) -> Result<&T, Failure> {
+        self.check().map(|()| &self.value)
+    }
+
+    /// Does something with it, and remembers if that does not come to an end.
+    pub(crate) fn run<R>(&mut self, body: impl FnOnce(&mut T) -> Result<R, Failure>) -> Result<R, Failure> {
+        self.check()?;
+        self.is_broken = true;
+        let result = body(&mut self.value);
+        self.is_broken = false;
+        result
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if !self.is_broken {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Status::Internal,
+            "an earlier call with this handle failed with a panic; free it and start anew",
+        ))
+    }
+}
+
 /// Lets go of a handle. There is nobody to tell that it failed.
 pub(crate) fn discard<T>(handle: Owned<T>) {
     let _ = catch(|| {

@@ -7,7 +7,7 @@ use maskwright::{Budget, DRAFT_ROOT, DraftTree, MatchError, TokenHealing, TokenI
 use serde_json::json;
 
 use crate::compiler::CompiledConstraint;
-use crate::guard::{discard, guard, write_list, write_whole};
+use crate::guard::{Whole, discard, guard, write_list, write_whole};
 use crate::pointer::{Given, Mut, Out, Owned, Ref, Room};
 use crate::status::{Failure, Status};
 use crate::vocabulary::{Vocabulary, check_token, numbers};
@@ -24,10 +24,8 @@ const NO_BUDGET: u32 = u32::MAX;
 /// `mw_matcher`: the state of one text.
 #[derive(Debug)]
 pub struct Matcher {
-    inner: service::Matcher,
+    inner: Whole<service::Matcher>,
     vocabulary: Vocabulary,
-    /// Whether a call did not come to its end. Then nobody knows what state it left behind.
-    is_broken: bool,
 }
 
 /// A matcher at the beginning of a text.
@@ -147,7 +145,7 @@ pub extern "C" fn mw_matcher_fill_draft_chain(
     message_size: usize,
 ) -> Status {
     guard(message, message_size, || {
-        let tree = DraftTree::chain(&drafted(tokens, token_count)?);
+        let tree = DraftTree::chain(&tokens.tokens("tokens", token_count)?);
         matcher.get("matcher")?.fill_draft(&tree, words, stride, allowed)
     })
 }
@@ -171,14 +169,10 @@ pub extern "C" fn mw_matcher_fill_draft_tree(
             .iter()
             .map(|parent| if *parent == ROOT { DRAFT_ROOT } else { *parent })
             .collect();
-        let tree = DraftTree::from_parents(&drafted(tokens, token_count)?, &parents)
+        let tree = DraftTree::from_parents(&tokens.tokens("tokens", token_count)?, &parents)
             .map_err(|error| Failure::new(Status::Argument, error.to_string()))?;
         matcher.get("matcher")?.fill_draft(&tree, words, stride, allowed)
     })
-}
-
-fn drafted(tokens: Ref<'_, u32>, token_count: usize) -> Result<Vec<TokenId>, Failure> {
-    Ok(tokens.list("tokens", token_count)?.iter().copied().map(TokenId).collect())
 }
 
 /// Undoes the last steps.
@@ -268,7 +262,7 @@ pub extern "C" fn mw_matcher_forced_tokens(
 ) -> Status {
     guard(message, message_size, || {
         let matcher = matcher.get("matcher")?;
-        let before: Vec<_> = before.list("before", before_count)?.iter().copied().map(TokenId).collect();
+        let before = before.tokens("before", before_count)?;
         let mut forced = matcher.forced_tokens(&before)?;
         // The beginning of what is forced is forced.
         forced.truncate(capacity);
@@ -290,7 +284,7 @@ pub extern "C" fn mw_matcher_forced(
 ) -> Status {
     guard(message, message_size, || {
         let matcher = matcher.get("matcher")?;
-        let before: Vec<_> = before.list("before", before_count)?.iter().copied().map(TokenId).collect();
+        let before = before.tokens("before", before_count)?;
         let tokens = matcher.forced_tokens(&before)?;
         let text = matcher.engine(|engine| Ok(engine.forced_text(FORCED_BYTES)))?;
         let told = json!({"completes": text.completes, "text": text.text, "tokens": numbers(&tokens)});
@@ -324,7 +318,7 @@ impl Matcher {
     /// At the beginning of a text.
     pub(crate) fn new(constraint: &CompiledConstraint) -> Self {
         let vocabulary = constraint.vocabulary.clone();
-        Self { inner: constraint.inner.matcher(), vocabulary, is_broken: false }
+        Self { inner: Whole::new(constraint.inner.matcher()), vocabulary }
     }
 
     pub(crate) fn vocabulary(&self) -> &Vocabulary {
@@ -332,8 +326,8 @@ impl Matcher {
     }
 
     pub(crate) fn fork(&self) -> Result<Self, Failure> {
-        self.check()?;
-        Ok(Self { inner: self.inner.fork(), vocabulary: self.vocabulary.clone(), is_broken: false })
+        let inner = Whole::new(self.inner.get()?.fork());
+        Ok(Self { inner, vocabulary: self.vocabulary.clone() })
     }
 
     /// Fills the mask where the matcher keeps it, and copies it to where the caller wants it; with `keep`, not if it is the mask of before. Says whether it may be another.
@@ -342,7 +336,7 @@ impl Matcher {
         if room.len() < words {
             return Err(MatchError::MaskTooShort { words }.into());
         }
-        self.run(|inner| match inner.borrow_mask() {
+        self.inner.run(|inner| match inner.borrow_mask() {
             Ok((mask, has_changed)) => {
                 if has_changed || !keep {
                     room.write(0, mask);
@@ -388,12 +382,12 @@ impl Matcher {
 
     /// Fills the mask into memory of ours.
     pub(crate) fn fill_words(&mut self, words: &mut [u32]) -> Result<(), Failure> {
-        self.run(|inner| inner.fill_mask(words).map_err(Failure::from))
+        self.inner.run(|inner| inner.fill_mask(words).map_err(Failure::from))
     }
 
     pub(crate) fn accept(&mut self, token: TokenId) -> Result<(), Failure> {
         check_token(token, &self.vocabulary.tokens)?;
-        self.run(|inner| {
+        self.inner.run(|inner| {
             inner.accept(token).map_err(|error| Failure::from(error).about(&format!("token {token}")))
         })
     }
@@ -410,22 +404,22 @@ impl Matcher {
 
     pub(crate) fn validate(&mut self, tokens: &[u32]) -> Result<usize, Failure> {
         let tokens: Vec<_> = tokens.iter().copied().map(TokenId).collect();
-        self.run(|inner| inner.validate(&tokens).map_err(Failure::from))
+        self.inner.run(|inner| inner.validate(&tokens).map_err(Failure::from))
     }
 
     pub(crate) fn rollback(&mut self, steps: usize) -> Result<(), Failure> {
-        self.run(|inner| inner.rollback(steps).map_err(Failure::from))
+        self.inner.run(|inner| inner.rollback(steps).map_err(Failure::from))
     }
 
     pub(crate) fn reset(&mut self) -> Result<(), Failure> {
-        self.run(|inner| {
+        self.inner.run(|inner| {
             inner.reset();
             Ok(())
         })
     }
 
     pub(crate) fn place(&mut self) -> Result<Place, Failure> {
-        self.run(|inner| Ok(inner.status()))
+        self.inner.run(|inner| Ok(inner.status()))
     }
 
     /// Whether the end was accepted. This is less work than to find out where the text stands.
@@ -447,32 +441,10 @@ impl Matcher {
         &mut self,
         body: impl FnOnce(&mut maskwright::Matcher) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        self.run(|inner| match inner.inner().as_engine() {
+        self.inner.run(|inner| match inner.inner().as_engine() {
             Some(engine) => body(engine),
             None => Err(Failure::new(Status::Internal, "this is no matcher of our engine")),
         })
-    }
-
-    fn check(&self) -> Result<(), Failure> {
-        if !self.is_broken {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Status::Internal,
-            "an earlier call failed with a panic; free this matcher and start anew",
-        ))
-    }
-
-    /// Does something, and remembers if that does not come to an end.
-    fn run<R>(
-        &mut self,
-        body: impl FnOnce(&mut service::Matcher) -> Result<R, Failure>,
-    ) -> Result<R, Failure> {
-        self.check()?;
-        self.is_broken = true;
-        let result = body(&mut self.inner);
-        self.is_broken = false;
-        result
     }
 }
 

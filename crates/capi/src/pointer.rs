@@ -19,6 +19,8 @@ use core::marker::PhantomData;
 use core::mem::{MaybeUninit, size_of};
 use core::{ptr, slice};
 
+use maskwright::TokenId;
+
 use crate::status::Failure;
 
 /// A pointer to something that C lends for a call.
@@ -95,6 +97,13 @@ impl<'c> Ref<'c, u8> {
     /// So many bytes of UTF-8.
     pub(crate) fn text(self, name: &'static str, len: usize) -> Result<&'c str, Failure> {
         utf8(self.list(name, len)?, name)
+    }
+}
+
+impl Ref<'_, u32> {
+    /// So many tokens.
+    pub(crate) fn tokens(self, name: &'static str, len: usize) -> Result<Vec<TokenId>, Failure> {
+        Ok(self.list(name, len)?.iter().copied().map(TokenId).collect())
     }
 }
 

@@ -6,7 +6,7 @@ use maskwright::TokenId;
 use maskwright::weighted::{self, ScoreError};
 
 use crate::compiler::CompiledConstraint;
-use crate::guard::{discard, guard};
+use crate::guard::{Whole, discard, guard};
 use crate::pointer::{Given, Mut, Out, Owned, Ref};
 use crate::status::{Failure, Status};
 use crate::vocabulary::{Vocabulary, check_token};
@@ -14,10 +14,8 @@ use crate::vocabulary::{Vocabulary, check_token};
 /// `mw_scorer`: the state of one text, beside a matcher.
 #[derive(Debug)]
 pub struct Scorer {
-    inner: weighted::Scorer,
+    inner: Whole<weighted::Scorer>,
     vocabulary: Vocabulary,
-    /// Whether a call did not come to its end.
-    is_broken: bool,
 }
 
 /// The scores of a text that has not begun.
@@ -36,8 +34,8 @@ pub extern "C" fn mw_scorer_new(
             return Err(Failure::argument(text.to_owned()));
         };
         let vocabulary = constraint.vocabulary.clone();
-        let inner = weights.scorer(vocabulary.tokens.clone());
-        *scorer = Given::new(Scorer { inner, vocabulary, is_broken: false });
+        let inner = Whole::new(weights.scorer(vocabulary.tokens.clone()));
+        *scorer = Given::new(Scorer { inner, vocabulary });
         Ok(())
     })
 }
@@ -53,8 +51,8 @@ pub extern "C" fn mw_scorer_fork(
     guard(message, message_size, || {
         let copy = copy.get("copy")?.write(Given::none());
         let scorer = scorer.get("scorer")?;
-        let inner = scorer.run(|inner| Ok(inner.clone()))?;
-        *copy = Given::new(Scorer { inner, vocabulary: scorer.vocabulary.clone(), is_broken: false });
+        let inner = Whole::new(scorer.inner.get()?.clone());
+        *copy = Given::new(Scorer { inner, vocabulary: scorer.vocabulary.clone() });
         Ok(())
     })
 }
@@ -71,10 +69,10 @@ pub extern "C" fn mw_scorer_scores(
 ) -> Status {
     guard(message, message_size, || {
         let scorer = scorer.get("scorer")?;
-        let tokens: Vec<TokenId> = tokens.list("tokens", token_count)?.iter().copied().map(TokenId).collect();
+        let tokens = tokens.tokens("tokens", token_count)?;
         tokens.iter().try_for_each(|token| check_token(*token, &scorer.vocabulary.tokens))?;
         let mut room = scores.room("scores", token_count)?;
-        let found = scorer.run(|inner| inner.scores(&tokens).map_err(Failure::from))?;
+        let found = scorer.inner.run(|inner| inner.scores(&tokens).map_err(Failure::from))?;
         room.write(0, &found);
         Ok(())
     })
@@ -91,7 +89,7 @@ pub extern "C" fn mw_scorer_accept(
     guard(message, message_size, || {
         let scorer = scorer.get("scorer")?;
         check_token(TokenId(token), &scorer.vocabulary.tokens)?;
-        scorer.run(|inner| inner.accept(TokenId(token)).map_err(Failure::from))
+        scorer.inner.run(|inner| inner.accept(TokenId(token)).map_err(Failure::from))
     })
 }
 
@@ -104,7 +102,7 @@ pub extern "C" fn mw_scorer_rollback(
     message_size: usize,
 ) -> Status {
     guard(message, message_size, || {
-        scorer.get("scorer")?.run(|inner| {
+        scorer.get("scorer")?.inner.run(|inner| {
             let taken = inner.position();
             if steps > taken {
                 return Err(Failure::argument(format!("{steps} steps cannot be undone: there were {taken}")));
@@ -126,7 +124,7 @@ pub extern "C" fn mw_scorer_logprob(
 ) -> Status {
     guard(message, message_size, || {
         let (prefix, text) = (prefix.get("prefix")?, text.get("text")?);
-        let found = scorer.get("scorer")?.run(|inner| Ok((inner.prefix_logprob(), inner.logprob())))?;
+        let found = scorer.get("scorer")?.inner.run(|inner| Ok((inner.prefix_logprob(), inner.logprob())))?;
         prefix.write(found.0);
         text.write(found.1);
         Ok(())
@@ -137,23 +135,6 @@ pub extern "C" fn mw_scorer_logprob(
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_scorer_free(scorer: Owned<Scorer>) {
     discard(scorer);
-}
-
-impl Scorer {
-    /// Does something, and remembers if that does not come to an end.
-    fn run<R>(
-        &mut self,
-        body: impl FnOnce(&mut weighted::Scorer) -> Result<R, Failure>,
-    ) -> Result<R, Failure> {
-        if self.is_broken {
-            let text = "an earlier call failed with a panic; free this scorer and start anew";
-            return Err(Failure::new(Status::Internal, text));
-        }
-        self.is_broken = true;
-        let result = body(&mut self.inner);
-        self.is_broken = false;
-        result
-    }
 }
 
 impl From<ScoreError> for Failure {
