@@ -153,7 +153,7 @@ semver-check: cargo-is-there ## compare the API of the public crates with the la
 	@scripts/semver_check.sh
 
 msrv: cargo-is-there ## build with the oldest compiler that we promise (needs rustup)
-	@$(CARGO) +$(MSRV) --version >/dev/null 2>&1 || { \
+	@$(CARGO) +$(MSRV) --version >/dev/null 2>&1 && rustc +$(MSRV) --version >/dev/null 2>&1 || { \
 		echo "Rust $(MSRV) is not installed: rustup toolchain install $(MSRV) --profile minimal" >&2; exit 1; }
 	$(CARGO) +$(MSRV) check --workspace --locked --target-dir target/msrv
 
