@@ -37,6 +37,20 @@ class XGrammar:
         words = [[word % (1 << 32) for word in row] for row in mask.tolist()]
         return [[token for token in ones(row) if token < self.info.vocab_size] for row in words]
 
+    def test_depth_of_recursion(self):
+        xgr = self.xgr
+        before = xgr.get_max_recursion_depth()
+        xgr.set_max_recursion_depth(1000)
+        self.assertEqual(xgr.get_max_recursion_depth(), 1000)
+        with xgr.max_recursion_depth(20):
+            self.assertEqual(xgr.get_max_recursion_depth(), 20)
+        self.assertEqual(xgr.get_max_recursion_depth(), 1000)
+        xgr.set_max_recursion_depth(before)
+        for wrong in (0, -1, 10_000_000):
+            with self.assertRaises((ValueError, RuntimeError)):
+                xgr.set_max_recursion_depth(wrong)
+        self.assertEqual(xgr.get_max_recursion_depth(), before)
+
     def test_tokenizers(self):
         self.assertEqual(self.info.vocab_size, len(TOKENS) + 2)
         self.assertEqual(self.info.stop_token_ids, [len(TOKENS)])

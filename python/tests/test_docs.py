@@ -33,6 +33,7 @@ MODULES = {
     "maskwright.compat.outlines_core": None,
     "maskwright.compat.outlines_core.json_schema": None,
     "maskwright.compat.xgrammar": None,
+    "maskwright.compat.xgrammar.config": None,
     "maskwright.compat.xgrammar.structural_tag": None,
 }
 PAGES = ["README.md", "python/README.md", "docs/python.md", "docs/start/python.md", "docs/cookbook.md", "docs/tool-formats.md", "docs/weighted.md", "docs/undistorted.md"]

@@ -24,6 +24,7 @@ from . import exception, structural_tag
 from ._masks import allocate_token_bitmask, apply_token_bitmask_inplace, get_bitmask_shape, reset_token_bitmask
 from .builtin_structural_tag import get_builtin_structural_tag, get_model_structural_tag, register_model_structural_tag
 from .compiler import CompiledGrammar, GrammarCompiler
+from .config import get_max_recursion_depth, max_recursion_depth, set_max_recursion_depth
 from .exception import DeserializeFormatError, DeserializeVersionError, InvalidJSONError, InvalidStructuralTagError
 from .grammar import Grammar
 from .matcher import BatchGrammarMatcher, GrammarMatcher
@@ -51,12 +52,15 @@ __all__ = [
     "exception",
     "get_bitmask_shape",
     "get_builtin_structural_tag",
+    "get_max_recursion_depth",
     "get_model_structural_tag",
     "get_serialization_version",
     "hf",
     "kernels",
+    "max_recursion_depth",
     "register_model_structural_tag",
     "reset_token_bitmask",
+    "set_max_recursion_depth",
     "structural_tag",
     "testing",
 ]
