@@ -111,7 +111,8 @@ fn documents_are_counted_across_borders() {
     compare(&compiler, &Constraint::json_schema(strings), &[r#"{"a":""}"#]);
 }
 
-/// Behind a free text of any length a trigger must come. A text may end in the middle of nearly every token, and the number is still the least, at once.
+/// Behind a free text of any length a trigger must come. A text may end in the middle of nearly every token, so a first search may be given up, and the number is an upper bound; the next ones go on
+/// where it has stopped, and find the least.
 #[test]
 fn triggers_are_counted_across_borders() {
     let compiler = Compiler::new(vocabulary());
@@ -126,7 +127,9 @@ fn triggers_are_counted_across_borders() {
         );
         let compiled = compiler.compile(&Constraint::structural_tag(&tag)).expect("the tag compiles");
         let mut matcher = compiled.matcher();
-        assert_eq!(matcher.shortest_completion(), Some(need), "{free}");
+        let numbers = [(); 3].map(|()| matcher.shortest_completion().expect("some number is known"));
+        assert!(numbers.iter().all(|number| *number >= need), "{free}: {numbers:?}");
+        assert_eq!(numbers[2], need, "{free}: {numbers:?}");
         for more in [0, 1, 4] {
             matcher.reset();
             matcher.set_budget(Some(Budget::new(need + more))).expect("it is large enough");

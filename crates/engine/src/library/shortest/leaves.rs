@@ -57,7 +57,7 @@ impl LeafMoves {
                 }
             }
         }
-        moves.steps = moves.steps / NODES + places::steps(moves.ends.len());
+        moves.steps = moves.steps / NODES + (moves.ends.len() / places::NODES) as u64 + 1;
         moves.ends.sort_unstable();
         moves.inside = inside.into_iter().collect();
         moves.inside.sort_unstable_by_key(|to| (to.state, to.units, to.is_closed));

@@ -10,7 +10,7 @@ use crate::tuning::tuning;
 
 /// Up to so many nodes, looking at one is a step; of those beyond, looking at so many.
 const STEPS: usize = 256;
-const NODES: usize = 16;
+pub(super) const NODES: usize = 16;
 
 /// Whether a set of so many nodes is large.
 pub(super) fn is_large(nodes: usize) -> bool {
