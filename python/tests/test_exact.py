@@ -63,7 +63,7 @@ def test_tries_that_are_used_up_are_told():
 
 def test_what_makes_no_sense_is_refused():
     matcher = compiler().compile(mw.regex("[ab]{4}")).matcher()
-    for tries in (0, 10**9):
+    for tries in (0, 10**9, -1, 10**30):
         with pytest.raises(ValueError, match="there must be 1 to 10000"):
             mw.ExactSampler(matcher, tries=tries)
     with pytest.raises(mw.BudgetError, match="max_tokens"):

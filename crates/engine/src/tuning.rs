@@ -155,6 +155,8 @@ tuning! {
     merge_stacks: u32 = 128;
     /// Of scopes with more values, tokens are looked up by the values that they end.
     scope_values: usize = 256;
+    /// A set of so many nodes of the trie is large: a search for the least number of tokens keeps it as bits, and shares what comes behind it.
+    large_nodes: usize = 256;
     /// No more unions of bitsets are kept by a library.
     kept_unions: usize = 512;
     /// No more bitsets are kept by a library.

@@ -1,8 +1,8 @@
 //! Draws from a model's own distribution over valid texts.
 
 use maskwright::TokenId;
-use maskwright::exact::{DrawError, Options, Sampler, SetupError};
-use pyo3::exceptions::PyValueError;
+use maskwright::exact::{DrawError, MAX_TRIES, Options, Sampler, SetupError};
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -51,7 +51,7 @@ impl ExactSampler {
     fn new(
         py: Python<'_>,
         matcher: &Matcher,
-        tries: usize,
+        #[pyo3(from_py_with = number_of_tries)] tries: usize,
         max_tokens: usize,
         kept_bytes: usize,
     ) -> PyResult<Self> {
@@ -120,4 +120,15 @@ fn checked(number: f64) -> PyResult<f64> {
     }
     let message = format!("chance gave {number}, but must give numbers that are at least 0 and less than 1");
     Err(PyValueError::new_err(message))
+}
+
+/// How many tries there are. What does not even fit a machine's word is refused as other numbers out of range are.
+fn number_of_tries(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    value.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(value.py()) {
+            let message = format!("there are {value} tries, but there must be 1 to {MAX_TRIES}");
+            return PyValueError::new_err(message);
+        }
+        error
+    })
 }

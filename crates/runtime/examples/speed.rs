@@ -6,14 +6,15 @@
 //! ```
 //!
 //! Constrained and free runs take turns, and the best of three rounds counts, because machines are shared. `speed mass [MODEL]` tells what the mass of masks costs: short answers with and without it take turns,
-//! and the time on processors counts, which Linux tells, so that it does not matter who else wants them.
+//! and the time on processors counts, which Linux tells, so that it does not matter who else wants them. `speed budget [TOKENIZER]` tells, in the same time, what a budget costs where a trigger must come behind a
+//! free text: when it is set, and for all masks of an answer.
 
 use std::error::Error;
 use std::io::{Write, stdout};
 use std::num::NonZero;
 use std::time::{Duration, Instant};
 
-use maskwright::{CompiledConstraint, Compiler, Constraint};
+use maskwright::{Budget, CompiledConstraint, Compiler, Constraint};
 use maskwright_runtime::model::{Feed, LoadOptions, Logits, Model, SequenceId, Wanted};
 use maskwright_runtime::scheduler::{Options, Stream};
 use maskwright_runtime::{Loaded, MatcherGuide, Request, Sampling, Scheduler, Usage, What};
@@ -23,6 +24,7 @@ const SCHEMA: &str = r#"{"type": "object", "properties": {
     "name": {"type": "string", "minLength": 60, "maxLength": 80}, "tags": {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 5},
     "price": {"type": "number"}, "size": {"enum": ["small", "medium", "large"]}},
     "required": ["name", "tags", "price", "size"], "additionalProperties": false}"#;
+const MODEL: &str = "target/assets/smollm2";
 const ROUNDS: usize = 3;
 const CONTEXT: usize = 128;
 /// The tokens of an answer.
@@ -30,11 +32,19 @@ const TOKENS: usize = 24;
 /// For the mass of masks: so many rounds, of so many tokens.
 const MASS_ROUNDS: usize = 30;
 const MASS_TOKENS: usize = 12;
+/// For budgets: a trigger behind a free text, and the tokens of an answer.
+const TRIGGER: &str = r#"{"type": "structural_tag", "format": {"type": "sequence", "elements": [
+    {"type": "any_text"}, {"type": "const_string", "value": "Answer: "}, {"type": "regex", "pattern": "19[0-9]{2}"}]}}"#;
+const BUDGET_TOKENS: u32 = 30;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|word| word == "budget").is_some() {
+        let path = arguments.next().unwrap_or_else(|| MODEL.into());
+        return budget(&path, &mut stdout());
+    }
     let is_about_mass = arguments.next_if(|word| word == "mass").is_some();
-    let path = arguments.next().unwrap_or_else(|| "target/assets/smollm2".into());
+    let path = arguments.next().unwrap_or_else(|| MODEL.into());
     let threads = arguments.next().and_then(|number| number.parse().ok()).and_then(NonZero::new);
     let begin = Instant::now();
     let mut loaded = open(&path, LoadOptions { threads, context: None }, arguments.next().as_deref())?;
@@ -168,6 +178,29 @@ fn mass(loaded: Loaded, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
                 (with[at] / without[at] - 1.0) * 100.0,
             )?;
         }
+    }
+    Ok(())
+}
+
+/// What a budget costs, the first time and later. Tokens are drawn from the masks.
+fn budget(path: &str, out: &mut impl Write) -> Result<(), Box<dyn Error>> {
+    let vocabulary = maskwright_tokenizers::load(path)?.vocabulary().clone();
+    let compiled = Compiler::new(vocabulary.clone()).compile(&Constraint::structural_tag(TRIGGER))?;
+    for round in 1..=ROUNDS {
+        let (begin, mut matcher) = (busy(), compiled.matcher());
+        matcher.set_budget(Some(Budget::new(BUDGET_TOKENS)))?;
+        let (set, mut seed) = (busy(), 1_u64);
+        while !matcher.is_stopped() {
+            let allowed: Vec<TokenId> = matcher.mask()?.iter().collect();
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            matcher.accept(allowed[(seed >> 33) as usize % allowed.len()])?;
+        }
+        let size = vocabulary.size();
+        let (set, masks) = (set.saturating_sub(begin), busy().saturating_sub(set));
+        writeln!(
+            out,
+            "{size} tokens, answer {round}: to set the budget {set:.0?}, masks in all {masks:.0?}"
+        )?;
     }
     Ok(())
 }

@@ -52,6 +52,9 @@ pub(crate) struct BudgetMask<'j> {
     rests: Option<Vec<&'j [u8]>>,
     /// Whether there is time after tokens that lead to these threads. PERF: nearly all tokens inside a string lead to the same ones.
     asked: FxHashMap<Box<[Standing]>, bool>,
+    /// What is known of tokens that lead to these threads, while equal stacks have equal numbers. PERF: in a free text tens of thousands of tokens lead to the same few
+    /// threads, and to judge them was four fifths of a mask (`speed budget`).
+    judged: FxHashMap<Box<[Thread]>, (Verdict, bool)>,
 }
 
 /// A thread of a walk with what it has pushed, down to a stack of the matcher.
@@ -94,6 +97,7 @@ impl<'j> BudgetMask<'j> {
             inside: None,
             rests: None,
             asked: FxHashMap::default(),
+            judged: FxHashMap::default(),
         }
     }
 
@@ -107,6 +111,11 @@ impl<'j> BudgetMask<'j> {
         if tokens.is_empty() {
             return;
         }
+        let has_scopes = self.deadlines.bound.program().has_scopes();
+        let is_kept = !has_scopes && line.keeps() && may_take(FastPath::BudgetGrowth);
+        if let Some(&(verdict, is_allowed)) = self.judged.get(threads).filter(|_| is_kept) {
+            return self.record(verdict, is_allowed, |words| set_bits(words, tokens));
+        }
         let mut best = Verdict::WORST;
         for thread in threads {
             let needs = self.deadlines.needs(thread);
@@ -115,15 +124,16 @@ impl<'j> BudgetMask<'j> {
         let is_inside = |thread: &Thread| self.inside == Some(thread.stack) && !thread.is_in_network();
         let is_allowed = self.words.is_some()
             && (self.is_in_time(best)
-                || if self.deadlines.bound.program().has_scopes()
-                    && !(threads.iter().all(is_inside) && self.is_told(tokens[0]))
-                {
+                || if has_scopes && !(threads.iter().all(is_inside) && self.is_told(tokens[0])) {
                     // A walk does not know which values are new.
                     self.untried.extend_from_slice(tokens);
                     false
                 } else {
                     self.is_least_in_time(threads, line)
                 });
+        if is_kept {
+            self.judged.insert(threads.into(), (best, is_allowed));
+        }
         self.record(best, is_allowed, |words| set_bits(words, tokens));
     }
 
@@ -299,6 +309,7 @@ impl Masker<'_> {
     fn judge_items(&mut self, thread: Thread, judge: &mut BudgetMask<'_>) {
         judge.base = judge.deadlines.needs(&thread);
         judge.growth = -ENDLESS;
+        judge.judged.clear();
         if !self.expand(thread) {
             return self.judge_walk(thread, judge);
         }

@@ -93,6 +93,11 @@ impl Line {
         self.forked
     }
 
+    /// Whether equal stacks have equal numbers from now on, until the next line starts.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps
+    }
+
     /// Looks at a node.
     pub(crate) fn look_at(&mut self, node: LineNodeId, arena: &Arena) -> &[(Frame, LineNodeId)] {
         if self.nodes[node.index()].start == NOT_LOOKED {

@@ -111,6 +111,35 @@ fn documents_are_counted_across_borders() {
     compare(&compiler, &Constraint::json_schema(strings), &[r#"{"a":""}"#]);
 }
 
+/// Behind a free text of any length a trigger must come. A text may end in the middle of nearly every token, so a first search may be given up, and the number is an upper bound; the next ones go on
+/// where it has stopped, and find the least.
+#[test]
+fn triggers_are_counted_across_borders() {
+    let compiler = Compiler::new(vocabulary());
+    let years: Vec<String> = (0..100).map(|year| format!("Answer: 19{year:02}")).collect();
+    let need = years.iter().map(|text| least(compiler.vocabulary(), text)).min().expect("there is a text");
+    for free in [r#"{"type": "any_text"}"#, r#"{"type": "any_text", "max_tokens": 9}"#] {
+        let elements = format!(
+            r#"[{free}, {{"type": "const_string", "value": "Answer: "}}, {{"type": "regex", "pattern": "19[0-9]{{2}}"}}]"#
+        );
+        let tag = format!(
+            r#"{{"type": "structural_tag", "format": {{"type": "sequence", "elements": {elements}}}}}"#
+        );
+        let compiled = compiler.compile(&Constraint::structural_tag(&tag)).expect("the tag compiles");
+        let mut matcher = compiled.matcher();
+        let numbers = [(); 3].map(|()| matcher.shortest_completion().expect("some number is known"));
+        assert!(numbers.iter().all(|number| *number >= need), "{free}: {numbers:?}");
+        assert_eq!(numbers[2], need, "{free}: {numbers:?}");
+        for more in [0, 1, 4] {
+            matcher.reset();
+            matcher.set_budget(Some(Budget::new(need + more))).expect("it is large enough");
+            let text = walk(&mut matcher, &mut Rng::new(u64::from(more)), &mut Vec::new());
+            let text = String::from_utf8(text.expect("it finishes")).expect("all text is UTF-8");
+            assert!(years.iter().any(|year| text.ends_with(year)), "{text}");
+        }
+    }
+}
+
 #[test]
 fn walks_within_tight_budgets_finish() {
     let root = assets::root();

@@ -3,6 +3,7 @@
 use maskwright_vocab::{Trie, TrieNode};
 use rustc_hash::FxHashSet;
 
+use super::places;
 use crate::leaf::{Action, Automaton, LeafState};
 
 /// What tokens do from one state of a table, or what is left of them below some node of the trie. Units are counted from there on.
@@ -10,7 +11,7 @@ use crate::leaf::{Action, Automaton, LeafState};
 pub(crate) struct LeafMoves {
     /// Where tokens end inside the leaf.
     pub(crate) inside: Vec<Inside>,
-    /// Where the leaf may end in the middle of a token, and the units until then.
+    /// Where the leaf may end in the middle of a token, and the units until then, sorted.
     pub(crate) ends: Vec<(TrieNode, u32)>,
     /// What it costs to find that out, known or not: a part of the nodes of the trie that were looked at.
     pub(crate) steps: u64,
@@ -56,7 +57,8 @@ impl LeafMoves {
                 }
             }
         }
-        moves.steps = moves.steps / NODES + moves.ends.len() as u64 + 1;
+        moves.steps = moves.steps / NODES + (moves.ends.len() / places::NODES) as u64 + 1;
+        moves.ends.sort_unstable();
         moves.inside = inside.into_iter().collect();
         moves.inside.sort_unstable_by_key(|to| (to.state, to.units, to.is_closed));
         moves

@@ -42,7 +42,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::contexts::Contexts;
 pub(crate) use self::contexts::{Context, Needs};
 pub(crate) use self::places::PlaceSet;
-use self::places::PlaceSets;
+use self::places::{PlaceSets, SeenNodes};
 use super::BoundProgram;
 use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{Leaf, LeafState};
@@ -84,16 +84,17 @@ pub(crate) enum Position {
 /// What is known of a position and the nodes at which a path comes to it.
 #[derive(Debug, Default)]
 struct Entry {
-    /// Ascending, and no node twice in a context.
+    /// Ascending, and no node twice in a context unless the set is large.
     exits: Vec<Exit>,
-    /// The nodes of all exits.
+    /// The nodes of all exits but for large sets, and those sets.
     reached: FxHashSet<(TrieNode, Context)>,
+    reached_sets: FxHashSet<(PlaceSet, Context)>,
     /// Who goes on behind the end.
     callers: Vec<Caller>,
     /// Whose exits it waits for, and the tokens until then.
     callees: Vec<(EntryId, u32)>,
     /// What was walked over inside the rule.
-    walked: FxHashSet<(Position, TrieNode, Context)>,
+    walked: SeenNodes<(Position, Context)>,
     /// What is left to do, the cheapest first.
     work: BinaryHeap<Reverse<Work>>,
     /// Everything that costs less is done.
@@ -322,7 +323,8 @@ impl ShortestPaths {
                 + size_of_val(&*entry.callers)
                 + size_of_val(&*entry.callees)
                 + entry.reached.len() * 8
-                + entry.walked.len() * 32
+                + entry.reached_sets.len() * 8
+                + entry.walked.heap_bytes()
                 + entry.work.len() * size_of::<Work>()
                 + 2 * size_of::<Entry>()
         };
@@ -378,11 +380,27 @@ impl ShortestPaths {
             at.work.pop();
             match work.position {
                 Position::End => self.arrive(entry, work),
+                _ if self.is_shared(bound.program(), entry, work) => {}
                 _ => self.walk(bound, entry, work),
             }
         }
         self.entries[entry as usize].scheduled = u32::MAX;
         self.schedule(entry);
+    }
+
+    /// Leaves work at a large set of nodes to an entry of its own. Returns whether that is another one than this. PERF: behind every token of a free text the same nodes come again, in every entry
+    /// that the text may go on in.
+    fn is_shared(&mut self, program: &Program, entry: EntryId, work: Work) -> bool {
+        let Work { cost, position, places, context } = work;
+        if places == PlaceSet::BETWEEN
+            || !places::is_large(self.places.nodes(places).len())
+            || self.entry(program, position, places, context) == entry
+        {
+            return false;
+        }
+        let caller = Caller { entry, cost, behind: Position::End, limit: u32::MAX, scope: Around::Goes };
+        self.call(program, (position, places, context), caller);
+        true
     }
 
     /// Puts the first work of an entry on the agenda, if it is not there.
@@ -518,13 +536,24 @@ impl ShortestPaths {
     fn arrive(&mut self, entry: EntryId, Work { cost, places, context, .. }: Work) {
         let nodes = self.places.nodes(places);
         let known = &mut self.entries[entry as usize];
-        let new: Vec<TrieNode> =
-            nodes.iter().copied().filter(|node| known.reached.insert((*node, context))).collect();
-        self.steps = self.steps.saturating_sub(nodes.len() as u64 + 1);
-        if new.is_empty() {
-            return;
+        let mut places = places;
+        if places::is_large(nodes.len()) {
+            // It stays what it is, so that what comes behind it can be shared, even if some of its nodes were reached before.
+            self.steps = self.steps.saturating_sub(1);
+            if !known.reached_sets.insert((places, context)) {
+                return;
+            }
+        } else {
+            self.steps = self.steps.saturating_sub(nodes.len() as u64 + 1);
+            let is_new = |node: &TrieNode| known.reached.insert((*node, context));
+            let new: Vec<TrieNode> = nodes.iter().copied().filter(is_new).collect();
+            if new.is_empty() {
+                return;
+            }
+            if new.len() < nodes.len() {
+                places = self.places.intern(new);
+            }
         }
-        let places = if new.len() == nodes.len() { places } else { self.places.intern(new) };
         let exit = Exit { tokens: cost, places, context };
         self.entries[entry as usize].exits.push(exit);
         for at in 0..self.entries[entry as usize].callers.len() {

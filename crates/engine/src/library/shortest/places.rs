@@ -1,9 +1,26 @@
 //! Sets of nodes of the vocabulary's trie: where the token that is being written may stand.
 
+use core::hash::Hash;
 use std::sync::Arc;
 
 use maskwright_vocab::{Trie, TrieNode};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::tuning::tuning;
+
+/// Up to so many nodes, looking at one is a step; of those beyond, looking at so many.
+const STEPS: usize = 256;
+pub(super) const NODES: usize = 16;
+
+/// Whether a set of so many nodes is large.
+pub(super) fn is_large(nodes: usize) -> bool {
+    nodes >= tuning().large_nodes
+}
+
+/// How many steps it takes to look at so many nodes at once.
+pub(super) fn steps(nodes: usize) -> u64 {
+    (nodes.min(STEPS) + nodes / NODES + 1) as u64
+}
 
 /// An interned set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,5 +73,98 @@ impl PlaceSets {
 
     pub(super) fn heap_bytes(&self) -> usize {
         self.nodes * size_of::<TrieNode>() + self.sets.len() * 64
+    }
+}
+
+/// For each of some keys, the nodes that were seen.
+///
+/// PERF: a free text may end in the middle of nearly every token. Such sets have tens of thousands of nodes, and a search meets dozens of them; to hash every node was
+/// most of the time that a first budget took (`speed budget`).
+#[derive(Debug)]
+pub(super) struct SeenNodes<K> {
+    few: FxHashSet<(K, TrieNode)>,
+    /// The keys that came with a large set: a bit for each node.
+    many: FxHashMap<K, Vec<u64>>,
+}
+
+impl<K> Default for SeenNodes<K> {
+    fn default() -> Self {
+        Self { few: FxHashSet::default(), many: FxHashMap::default() }
+    }
+}
+
+impl<K: Copy + Eq + Hash> SeenNodes<K> {
+    /// Adds a node. Returns whether it is new.
+    pub(super) fn insert(&mut self, key: K, node: TrieNode) -> bool {
+        // PERF: nearly always there are no large sets.
+        if self.many.is_empty() {
+            return self.few.insert((key, node));
+        }
+        match self.many.get_mut(&key) {
+            Some(bits) => set_bit(bits, node),
+            None => self.few.insert((key, node)),
+        }
+    }
+
+    /// Adds some nodes. Returns those that are new.
+    pub(super) fn insert_all(&mut self, key: K, nodes: &[TrieNode]) -> Vec<TrieNode> {
+        if is_large(nodes.len()) && !self.many.contains_key(&key) {
+            let mut bits = Vec::new();
+            for (_, node) in self.few.iter().filter(|(of, _)| *of == key) {
+                set_bit(&mut bits, *node);
+            }
+            self.many.insert(key, bits);
+        }
+        let nodes = nodes.iter().copied();
+        match self.many.get_mut(&key) {
+            Some(bits) => nodes.filter(|node| set_bit(bits, *node)).collect(),
+            None => nodes.filter(|node| self.few.insert((key, *node))).collect(),
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.few.len() * size_of::<(K, TrieNode)>()
+            + self.many.values().map(|bits| size_of_val(&**bits)).sum::<usize>()
+    }
+}
+
+/// Sets the bit of a node. Returns whether it was not set.
+fn set_bit(bits: &mut Vec<u64>, node: TrieNode) -> bool {
+    let (word, bit) = (node.index() / 64, 1 << (node.index() % 64));
+    if word >= bits.len() {
+        bits.resize(word + 1, 0);
+    }
+    let is_new = bits[word] & bit == 0;
+    bits[word] |= bit;
+    is_new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Large sets and small ones, in every order, are what a plain set would be.
+    #[test]
+    fn seen_nodes_are_a_set_for_each_key() {
+        let mut seed = 1u64;
+        let mut draw = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for _ in 0..40 {
+            let (mut seen, mut plain) = (SeenNodes::default(), FxHashSet::default());
+            for _ in 0..12 {
+                let key = draw(3);
+                let count = if draw(2) == 0 { draw(8) } else { tuning().large_nodes as u64 - 4 + draw(8) };
+                let mut nodes: Vec<TrieNode> = (0..count).map(|_| TrieNode::new(draw(900) as u32)).collect();
+                nodes.sort_unstable();
+                nodes.dedup();
+                let wanted: Vec<TrieNode> =
+                    nodes.iter().copied().filter(|node| plain.insert((key, *node))).collect();
+                assert_eq!(seen.insert_all(key, &nodes), wanted);
+                let (key, node) = (draw(3), TrieNode::new(draw(900) as u32));
+                assert_eq!(seen.insert(key, node), plain.insert((key, node)));
+            }
+        }
     }
 }

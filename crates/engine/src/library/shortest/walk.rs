@@ -50,7 +50,7 @@ impl ShortestPaths {
             self.add_work(entry, Work { cost, position, ..work });
         }
         for position in found.tokens {
-            if self.entries[entry as usize].walked.insert((position, Trie::ROOT, context)) {
+            if self.entries[entry as usize].walked.insert((position, context), Trie::ROOT) {
                 let scope = Around::Goes;
                 let caller = Caller { entry, cost, behind: Position::End, limit: u32::MAX, scope };
                 self.call(program, (position, PlaceSet::BETWEEN, context), caller);
@@ -114,12 +114,20 @@ impl ShortestPaths {
         let (program, trie) = (bound.program(), bound.vocabulary().trie());
         let network = program.network();
         let walked = &mut self.entries[entry as usize].walked;
-        let mut todo: Vec<(Position, TrieNode)> = nodes.iter().map(|node| (work.position, *node)).collect();
-        let mut steps = 0;
+        let first = walked.insert_all((work.position, work.context), nodes);
+        let mut todo: Vec<(Position, TrieNode)> =
+            first.into_iter().map(|node| (work.position, node)).collect();
+        let mut steps = super::places::steps(nodes.len());
+        // So many that are left are the first ones, which are known to be new.
+        let mut first = todo.len();
         while let Some((position, node)) = todo.pop() {
-            steps += 1;
-            if !walked.insert((position, node, work.context)) {
-                continue;
+            if todo.len() < first {
+                first = todo.len();
+            } else {
+                steps += 1;
+                if !walked.insert((position, work.context), node) {
+                    continue;
+                }
             }
             match position {
                 Position::End => found.exits.push(node),

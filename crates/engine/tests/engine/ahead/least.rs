@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use maskwright_engine::{BoundProgram, Budget, BudgetError, Matcher, Strategy};
+use maskwright_engine::{BoundProgram, Budget, BudgetError, Matcher, Strategy, Tuning};
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::Rng;
 use maskwright_oracle::{Oracle, State};
@@ -252,8 +252,7 @@ fn chosen() -> Vec<(&'static str, Grammar, &'static [&'static str])> {
     ]
 }
 
-#[test]
-fn tokens_run_over_borders() {
+fn borders() -> Compared {
     let mut all = Compared::default();
     for (name, grammar, tokens) in chosen() {
         for without in 0..=tokens.len() {
@@ -271,8 +270,24 @@ fn tokens_run_over_borders() {
             compare(&mut Rng::new(without as u64), &bound, &search, &what, &mut all);
         }
     }
+    all
+}
+
+#[test]
+fn tokens_run_over_borders() {
+    let all = borders();
     eprintln!("{all:?}");
     assert!(all.numbers > 30 && all.refused > 100, "{all:?}");
+}
+
+/// Large sets of nodes, and walks over sets of threads, are ways to the same numbers and masks; here every set is large, or none is.
+#[test]
+fn thresholds_change_no_number() {
+    for value in [0, 1, 2, u64::MAX] {
+        let all = Tuning::all(value).run(|| [random(22_000..22_060, true), borders()]);
+        eprintln!("{value}: {all:?}");
+        assert!(all.iter().all(|all| all.numbers > 20 && all.masks > 100 && all.refused > 50), "{all:?}");
+    }
 }
 
 /// The least number of tokens that complete a text where values must differ, the end included: by forks, breadth first.
