@@ -16,8 +16,6 @@ struct Job {
     matcher: Py<Matcher>,
     row: Row,
     number: usize,
-    /// Words of a mask.
-    words: usize,
     /// A token to be taken first.
     token: Option<TokenId>,
     /// A row whose mask is that of before is not written.
@@ -37,10 +35,11 @@ impl FillRow for Job {
     type Error = Failure;
 
     fn fill_row(&mut self) -> Result<(), Failure> {
-        let mut matcher = self.matcher.get().slot.lease().map_err(|_| Failure::InUse)?;
+        let matcher = self.matcher.get();
+        let words = matcher.size().div_ceil(32);
+        let mut matcher = matcher.slot.lease().map_err(|_| Failure::InUse)?;
         let taken = self.token.map_or(Ok(()), |token| matcher.accept(token));
-        self.has_changed =
-            fill_row(&mut matcher, &mut self.row, self.words, self.keep).map_err(Failure::Match)?;
+        self.has_changed = fill_row(&mut matcher, &mut self.row, words, self.keep).map_err(Failure::Match)?;
         taken.map_err(|error| if error.is_undecided() { Failure::Match(error) } else { Failure::Refused })
     }
 }
@@ -129,8 +128,7 @@ fn jobs(matchers: Vec<Py<Matcher>>, mask: &Bound<'_, PyAny>, rows: Option<Vec<us
         if core::mem::replace(&mut is_taken[number], true) {
             return Err(PyValueError::new_err(format!("row {number} is given twice")));
         }
-        let words = matcher.get().size().div_ceil(32);
-        jobs.push(Job { matcher, row, number, words, token: None, keep: false, has_changed: true });
+        jobs.push(Job { matcher, row, number, token: None, keep: false, has_changed: true });
     }
     Ok(jobs)
 }

@@ -44,9 +44,9 @@ impl Conversation<'_> {
             let thinking = thoughts.behind(prompt.begins_thoughts)?;
             plan(state, toolbox, requested, extras, by_text, thinking, &mut warnings)?
         };
-        let ways = extras.ways.clone();
+        let decoding = extras.decoding.clone();
         let prompts = vec![prompt.tokens];
-        let order = Order { prompts, choosing, requested, finishing, warnings, ways, is_inside: is_open };
+        let order = Order { prompts, choosing, requested, finishing, warnings, decoding, is_inside: is_open };
         match order.start(state, turn).await {
             Ok(answers) => Ok((answers, reading)),
             Err(error) => Err(blamed(state, toolbox, beside, error).await),

@@ -13,7 +13,7 @@ use maskwright_vocab::TokenId;
 
 use crate::{
     error::{ApiError, Result},
-    request::{Requested, extras::Extras, sampling::Choosing, ways::Ways, weights::Weighing},
+    request::{Requested, decoding::Decoding, extras::Extras, sampling::Choosing, weights::Weighing},
     settings::Finish,
     state::{State, Turn},
     turns::aside,
@@ -60,7 +60,7 @@ pub(crate) struct Plan {
     pub(crate) choosing: Choosing,
     pub(crate) requested: Option<Requested>,
     pub(crate) finishing: Finishing,
-    pub(crate) ways: Ways,
+    pub(crate) decoding: Decoding,
     /// Whether the constraint begins in the middle of a text, so that the end of a prompt may be a part of it.
     pub(crate) is_inside: bool,
 }
@@ -136,7 +136,7 @@ impl Plan {
     /// An exact draw is one at one temperature.
     fn check_temperatures(&self, requested: &Requested, compiled: &[Arc<CompiledConstraint>]) -> Result<()> {
         let has_some = compiled.iter().any(|one| one.remarks().temperatures.is_some());
-        if !has_some || self.ways.tries.is_none() {
+        if !has_some || self.decoding.tries.is_none() {
             return Ok(());
         }
         let message = format!(
@@ -159,11 +159,11 @@ impl Plan {
         } else {
             Some("the backend of the server cannot begin a constraint with the end of a prompt")
         };
-        if let (Some(true), Some(why)) = (self.ways.heal, refusal) {
+        if let (Some(true), Some(why)) = (self.decoding.heal, refusal) {
             return Err(ApiError::unsupported("maskwright.heal", why));
         }
         let can_begin = self.requested.is_some() && refusal.is_none();
-        let is_wanted = self.is_inside && can_begin && self.ways.heal.unwrap_or(true);
+        let is_wanted = self.is_inside && can_begin && self.decoding.heal.unwrap_or(true);
         let cut = |mut prompt: Vec<TokenId>| {
             if !is_wanted {
                 return (prompt, String::new());

@@ -28,8 +28,8 @@ use crate::{
     error::{ApiError, Result},
     request::{
         Requested,
+        decoding::{Decoding, Draft},
         sampling::Choosing,
-        ways::{Draft, Ways},
     },
     state::{State, Turn},
 };
@@ -44,7 +44,7 @@ pub(crate) struct Order {
     pub(crate) finishing: Finishing,
     /// What the client should know.
     pub(crate) warnings: Vec<String>,
-    pub(crate) ways: Ways,
+    pub(crate) decoding: Decoding,
     /// Whether the prompts are texts, so that a constraint begins in the middle of one.
     pub(crate) is_inside: bool,
 }
@@ -92,20 +92,21 @@ enum Stage {
 impl Order {
     /// Compiles the constraint, and gives the prompts to the scheduler. The turn is kept for that, unless it takes long.
     pub(crate) async fn start(self, state: &Arc<State>, turn: Turn) -> Result<Answers> {
-        let Self { prompts, mut choosing, requested, mut finishing, mut warnings, ways, is_inside } = self;
+        let Self { prompts, mut choosing, requested, mut finishing, mut warnings, decoding, is_inside } =
+            self;
         let timeout = state.settings.request_timeout;
         let deadline = tokio::time::Instant::now() + timeout;
         let begin = Instant::now();
-        choosing.sampling.mass = ways.mass;
+        choosing.sampling.mass = decoding.mass;
         check_count(choosing.answers, state.engine.max_batch())?;
-        check(&ways, prompts.len(), choosing.answers, requested.as_ref())?;
-        if ways.tries.is_some() {
+        check(&decoding, prompts.len(), choosing.answers, requested.as_ref())?;
+        if decoding.tries.is_some() {
             finishing = exact_finish(finishing)?;
         }
         let count = choosing.answers.saturating_mul(prompts.len());
-        let notes = Notes::new(ways.mass);
-        let draft = ways.draft.clone();
-        let plan = Plan { choosing, requested, finishing, ways, is_inside };
+        let notes = Notes::new(decoding.mass);
+        let draft = decoding.draft.clone();
+        let plan = Plan { choosing, requested, finishing, decoding, is_inside };
         let then = draft.as_ref().map(|draft| then(state, &draft.then)).transpose()?.unwrap_or_default();
         let reserved = draft.as_ref().map_or(0, |draft| draft.max_tokens.saturating_add(then.len()));
         if let (Some(draft), Some(prompt)) = (&draft, prompts.first()) {
@@ -155,28 +156,28 @@ fn check_count(answers: usize, most: usize) -> Result<()> {
 }
 
 /// What cannot go together.
-fn check(ways: &Ways, prompts: usize, answers: usize, requested: Option<&Requested>) -> Result<()> {
+fn check(decoding: &Decoding, prompts: usize, answers: usize, requested: Option<&Requested>) -> Result<()> {
     let is_constrained = requested.is_some();
     let conflict = |field: &str, message: &str| {
         let param = format!("maskwright.{field}");
         Err(ApiError::invalid(&param, "conflicting_parameters", format!("'{param}': {message}")))
     };
-    if ways.tries.is_some() && !is_constrained {
+    if decoding.tries.is_some() && !is_constrained {
         return conflict("sampling", "an exact draw needs a constraint; without one every draw is exact");
     }
-    if ways.tries.is_some() && requested.is_some_and(|requested| requested.weighing.is_some()) {
+    if decoding.tries.is_some() && requested.is_some_and(|requested| requested.weighing.is_some()) {
         return conflict(
             "sampling",
             "an exact draw is one of the model's own distribution, which a grammar with probabilities changes",
         );
     }
-    if ways.tries.is_some() && prompts > 1 {
+    if decoding.tries.is_some() && prompts > 1 {
         return conflict("sampling", "there are several prompts; ask for one at a time");
     }
-    if ways.draft.is_some() && !is_constrained {
+    if decoding.draft.is_some() && !is_constrained {
         return conflict("draft", "a draft comes before a constrained answer, and there is no constraint");
     }
-    if ways.draft.is_some() && (prompts > 1 || answers > 1) {
+    if decoding.draft.is_some() && (prompts > 1 || answers > 1) {
         return conflict("draft", "a draft is for one answer to one prompt; ask for one at a time");
     }
     Ok(())
@@ -303,7 +304,7 @@ impl Answers {
         self.stage = Stage::Writing;
         for (number, request) in launch.requests.into_iter().enumerate() {
             let sink = Box::new(Channel { sender: sender.clone(), first: number * answers });
-            let Some(tries) = self.plan.ways.tries else {
+            let Some(tries) = self.plan.decoding.tries else {
                 self.state.engine.submit(request, sink)?;
                 continue;
             };

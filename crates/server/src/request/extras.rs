@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{
     Fields,
+    decoding::{self, Decoding},
     fields::not_among,
-    ways::{self, Ways},
 };
 use crate::error::{ApiError, Result};
 
@@ -28,7 +28,7 @@ pub(crate) struct Extras {
     /// Whether a constrained answer must be complete when its tokens are used up.
     pub(crate) finish: Option<bool>,
     /// How the answer is written.
-    pub(crate) ways: Ways,
+    pub(crate) decoding: Decoding,
 }
 
 impl Extras {
@@ -81,9 +81,9 @@ impl Extras {
         };
         let tokens = own.flag("tokens")?.unwrap_or(false);
         let finish = own.flag("finish")?;
-        let ways = ways::take(&mut own)?;
+        let decoding = decoding::take(&mut own)?;
         own.finish()?;
-        Ok(Self { whitespace, key_order, strictness, dialect, numbers, formats, tokens, finish, ways })
+        Ok(Self { whitespace, key_order, strictness, dialect, numbers, formats, tokens, finish, decoding })
     }
 
     /// Some options, as they are changed by what was said.

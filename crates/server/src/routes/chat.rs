@@ -142,7 +142,7 @@ fn check_open(
     if thoughts.thinking == Some(Thinking::Optional) {
         return conflict("reasoning_effort", "the answer has begun, so there is no thinking before it");
     }
-    if extras.ways.draft.is_some() {
+    if extras.decoding.draft.is_some() {
         return conflict("maskwright.draft", "the answer has begun, so there is no draft before it");
     }
     Ok(())

@@ -62,8 +62,8 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let ((prompts, echoed), turn) = in_turn(&state, work).await?;
     let (count, per_prompt) = (prompts.len(), choosing.answers);
     let wants_logprobs = top.is_some();
-    let ways = extras.ways.clone();
-    let order = Order { prompts, choosing, requested, finishing, warnings, ways, is_inside };
+    let decoding = extras.decoding.clone();
+    let order = Order { prompts, choosing, requested, finishing, warnings, decoding, is_inside };
     let mut answers = order.start(&state, turn).await?;
     let mut completion = Completion {
         id: new_id("cmpl-"),

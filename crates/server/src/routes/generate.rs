@@ -123,8 +123,8 @@ async fn answer(state: Arc<State>, asked: Asked) -> Result<Response> {
     let (prompts, turn) = in_turn(&state, move || prompts(&shared, prompt)).await?;
     let is_list = is_list || choosing.answers > 1;
     let has_stops = !choosing.stop.is_empty() || !choosing.stop_tokens.is_empty();
-    let ways = extras.ways.clone();
-    let order = Order { prompts, choosing, requested, finishing, warnings, ways, is_inside };
+    let decoding = extras.decoding.clone();
+    let order = Order { prompts, choosing, requested, finishing, warnings, decoding, is_inside };
     let mut answers = order.start(&state, turn).await?;
     let mut plain = Plain {
         face,

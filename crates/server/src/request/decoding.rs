@@ -12,7 +12,7 @@ const THEN: &str = "\n\n";
 
 /// How an answer is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Ways {
+pub(crate) struct Decoding {
     /// Whether the mass of masks is told.
     pub(crate) mass: bool,
     /// With exact sampling, how many tries there are.
@@ -32,7 +32,7 @@ pub(crate) struct Draft {
 }
 
 /// Takes what is said out of the object `maskwright`.
-pub(crate) fn take(own: &mut Fields) -> Result<Ways> {
+pub(crate) fn take(own: &mut Fields) -> Result<Decoding> {
     let mass = own.flag("mass")?.unwrap_or(false);
     let most = i64::try_from(MAX_TRIES).unwrap_or(i64::MAX);
     let tries = own.whole("tries", 1, most)?.and_then(|tries| usize::try_from(tries).ok());
@@ -53,7 +53,7 @@ pub(crate) fn take(own: &mut Fields) -> Result<Ways> {
         draft.finish()?;
         Ok::<_, ApiError>(Draft { max_tokens, then })
     });
-    Ok(Ways { mass, tries, draft: draft.transpose()?, heal: own.flag("heal")? })
+    Ok(Decoding { mass, tries, draft: draft.transpose()?, heal: own.flag("heal")? })
 }
 
 #[cfg(test)]
@@ -62,22 +62,22 @@ mod tests {
 
     use super::*;
 
-    fn read(value: Value) -> Result<Ways> {
+    fn read(value: Value) -> Result<Decoding> {
         let mut own = Fields::new(value, "maskwright").unwrap();
-        let ways = take(&mut own)?;
+        let decoding = take(&mut own)?;
         own.finish()?;
-        Ok(ways)
+        Ok(decoding)
     }
 
     #[test]
     fn what_is_said_is_read() {
-        assert_eq!(read(json!({})), Ok(Ways::default()));
+        assert_eq!(read(json!({})), Ok(Decoding::default()));
         assert_eq!(read(json!({"sampling": "exact"})).unwrap().tries, Some(TRIES));
-        let ways = read(
+        let decoding = read(
             json!({"mass": true, "sampling": "exact", "tries": 5, "draft": {"max_tokens": 9, "then": "!"}, "heal": false}),
         );
         let draft = Some(Draft { max_tokens: 9, then: "!".into() });
-        assert_eq!(ways, Ok(Ways { mass: true, tries: Some(5), draft, heal: Some(false) }));
+        assert_eq!(decoding, Ok(Decoding { mass: true, tries: Some(5), draft, heal: Some(false) }));
     }
 
     #[test]
