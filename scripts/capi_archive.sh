@@ -12,6 +12,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/pack"
 cp -R "$FROM" "$work/pack/$NAME"
+# Line tables are two thirds of the libraries, and help only those who have the source and build it anyway.
+if command -v strip >/dev/null; then
+    find "$work/pack/$NAME/lib" \( -name '*.a' -o -name '*.so' -o -name '*.dylib' \) -exec strip -S {} +
+fi
 # The same files give the same archive, whoever packs them.
 if tar --version 2>/dev/null | grep -q GNU; then
     tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$work/pack" -cf - "$NAME" | gzip -n >"target/$NAME.tar.gz"
