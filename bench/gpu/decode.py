@@ -14,7 +14,6 @@ Without a GPU it says so, and ends with status 3.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -23,8 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-from cadence import ENGINES, choose
-from peers import Tokenizer
+from cadence import options, prepared, summary
 
 NO_GPU = 3
 
@@ -151,16 +149,9 @@ class Loop:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True, help='folder of files {"schema": …, "tests": […]}')
-    parser.add_argument("--tokenizer", required=True, help="a tokenizer.json")
-    parser.add_argument("--engines", default="maskwright,llguidance,xgrammar", help="those that are not installed are left out")
+    parser = options(__doc__, rows="1,64,256")
     parser.add_argument("--models", default="1B,8B", help="shapes: " + ", ".join(SHAPES))
-    parser.add_argument("--rows", default="1,64,256")
-    parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--context", type=int, default=512, help="tokens whose keys and values each row has")
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     try:
         import torch
@@ -173,15 +164,7 @@ def main() -> int:
     from maskwright.torch import apply_token_bitmask_inplace as apply
 
     torch.manual_seed(arguments.seed)
-    tokenizer = Tokenizer(arguments.tokenizer)
-    engines = []
-    for name in arguments.engines.split(","):
-        try:
-            engines.append(ENGINES[name](arguments, tokenizer))
-        except ImportError as error:
-            print(f"without {name}: {error}")
-    counts = [int(count) for count in arguments.rows.split(",")]
-    documents = choose(arguments, tokenizer, engines, max(counts))
+    tokenizer, engines, counts, documents = prepared(arguments)
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {arguments.steps} steps, {len(tokenizer.tokens)} tokens")
     print(f"{'model':<6}{'rows':>6}  {'engine':<18}{'avg':>9}{'p50':>9}{'p95':>9}{'p99':>9}   ms a step   constrained : free")
     with torch.inference_mode():
@@ -215,12 +198,10 @@ def measure(torch, apply, model, engines, documents, steps, title):
                     engine.restart(row)
     free = loops[0].times
     for loop in loops:
-        times = sorted(loop.times)
-        of = lambda share: times[min(int(len(times) * share), len(times) - 1)] / 1e6
+        shares = "".join(f"{nanos / 1e6:9.3f}" for nanos in summary(loop.times))
         ratio = statistics.median(ours / theirs for ours, theirs in zip(loop.times, free))
         name = loop.engine.name if loop.engine else "free"
-        average = sum(times) / len(times) / 1e6
-        print(f"{title}  {name:<18}{average:9.3f}{of(0.5):9.3f}{of(0.95):9.3f}{of(0.99):9.3f}               {ratio:8.3f}", flush=True)
+        print(f"{title}  {name:<18}{shares}               {ratio:8.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -118,26 +118,11 @@ ENGINES = {"maskwright": Maskwright, "llguidance": Llguidance, "xgrammar": XGram
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True, help='folder of files {"schema": …, "tests": […]}')
-    parser.add_argument("--tokenizer", required=True, help="a tokenizer.json")
-    parser.add_argument("--engines", default="maskwright,llguidance,xgrammar", help="those that are not installed are left out")
-    parser.add_argument("--rows", default="1,16,64,256,512")
-    parser.add_argument("--steps", type=int, default=100)
+    parser = options(__doc__, rows="1,16,64,256,512")
     parser.add_argument("--gap-ms", type=float, default=3)
     parser.add_argument("--sweep-mb", type=int, default=64)
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    tokenizer = Tokenizer(arguments.tokenizer)
-    engines = []
-    for name in arguments.engines.split(","):
-        try:
-            engines.append(ENGINES[name](arguments, tokenizer))
-        except ImportError as error:
-            print(f"without {name}: {error}")
-    counts = [int(count) for count in arguments.rows.split(",")]
-    rows = choose(arguments, tokenizer, engines, max(counts))
+    tokenizer, engines, counts, rows = prepared(arguments)
     sweep = np.zeros(arguments.sweep_mb << 17, dtype=np.int64)
     print(f"{'rows':>6} {'engine':<16} {'avg':>9} {'p50':>9} {'p95':>9} {'p99':>9}   µs a step")
     for count in counts:
@@ -163,9 +148,40 @@ def main() -> None:
                     for engine in engines:
                         engine.restart(row)
         for name, told in times.items():
-            told.sort()
-            of = lambda share: told[min(int(len(told) * share), len(told) - 1)] / 1e3
-            print(f"{count:>6} {name:<16} {sum(told) / len(told) / 1e3:9.1f} {of(0.5):9.1f} {of(0.95):9.1f} {of(0.99):9.1f}", flush=True)
+            average, *shares = summary(told)
+            print(f"{count:>6} {name:<16} {average / 1e3:9.1f} " + " ".join(f"{share / 1e3:9.1f}" for share in shares), flush=True)
+
+
+def options(description, rows):
+    """What this benchmark and `gpu/decode.py` are told."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, help='folder of files {"schema": …, "tests": […]}')
+    parser.add_argument("--tokenizer", required=True, help="a tokenizer.json")
+    parser.add_argument("--engines", default="maskwright,llguidance,xgrammar", help="those that are not installed are left out")
+    parser.add_argument("--rows", default=rows)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser
+
+
+def prepared(arguments):
+    """The tokenizer, the engines that are installed, the numbers of rows, and a schema with a document for each row."""
+    tokenizer = Tokenizer(arguments.tokenizer)
+    engines = []
+    for name in arguments.engines.split(","):
+        try:
+            engines.append(ENGINES[name](arguments, tokenizer))
+        except ImportError as error:
+            print(f"without {name}: {error}")
+    counts = [int(count) for count in arguments.rows.split(",")]
+    return tokenizer, engines, counts, choose(arguments, tokenizer, engines, max(counts))
+
+
+def summary(times):
+    """The average, p50, p95 and p99."""
+    times = sorted(times)
+    return [sum(times) / len(times), *(times[min(int(len(times) * share), len(times) - 1)] for share in (0.5, 0.95, 0.99))]
 
 
 def choose(arguments, tokenizer, engines, most):

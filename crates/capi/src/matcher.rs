@@ -127,7 +127,7 @@ pub extern "C" fn mw_matcher_validate(
 ) -> Status {
     guard(message, message_size, || {
         let accepted = accepted.get("accepted")?.write(0);
-        *accepted = matcher.get("matcher")?.validate(tokens.list("tokens", token_count)?)?;
+        *accepted = matcher.get("matcher")?.validate(&tokens.tokens("tokens", token_count)?)?;
         Ok(())
     })
 }
@@ -402,9 +402,8 @@ impl Matcher {
         Ok(())
     }
 
-    pub(crate) fn validate(&mut self, tokens: &[u32]) -> Result<usize, Failure> {
-        let tokens: Vec<_> = tokens.iter().copied().map(TokenId).collect();
-        self.inner.run(|inner| inner.validate(&tokens).map_err(Failure::from))
+    pub(crate) fn validate(&mut self, tokens: &[TokenId]) -> Result<usize, Failure> {
+        self.inner.run(|inner| inner.validate(tokens).map_err(Failure::from))
     }
 
     pub(crate) fn rollback(&mut self, steps: usize) -> Result<(), Failure> {

@@ -224,8 +224,8 @@ pub(crate) enum TokenKind {
 impl VocabularyOptions<'_> {
     /// The tokens that end a text, if the caller says so.
     fn eos(&self) -> Result<Option<Vec<TokenId>>, Failure> {
-        let eos = self.eos.list("options.eos", self.eos_count)?;
-        Ok((!eos.is_empty()).then(|| eos.iter().copied().map(TokenId).collect()))
+        let eos = self.eos.tokens("options.eos", self.eos_count)?;
+        Ok((!eos.is_empty()).then_some(eos))
     }
 }
 

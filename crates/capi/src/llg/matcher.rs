@@ -165,7 +165,7 @@ pub extern "C" fn llg_matcher_validate_tokens(
     n_tokens: usize,
 ) -> i32 {
     run(matcher, |matcher| {
-        let taken = matcher.working()?.validate(tokens.list("tokens", n_tokens)?)?;
+        let taken = matcher.working()?.validate(&tokens.tokens("tokens", n_tokens)?)?;
         Ok(i32::try_from(taken).unwrap_or(i32::MAX))
     })
 }
