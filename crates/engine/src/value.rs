@@ -106,6 +106,21 @@ pub(crate) fn prefix(text: &[u8]) -> (Vec<u8>, bool) {
     (form, true)
 }
 
+/// The forms of the strings that are complete in a text, which begins outside of strings.
+pub(crate) fn strings(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut forms = Vec::new();
+    let mut reader = Reader { text, at: 0 };
+    while let Some(quote) = text[reader.at..].iter().position(|&byte| byte == b'"') {
+        reader.at += quote;
+        let mut form = Vec::new();
+        if reader.string(&mut form).is_none() {
+            break;
+        }
+        forms.push(form);
+    }
+    forms
+}
+
 /// The form of the end of a string, with its quote; `None` if there is no quote that is not escaped.
 pub(crate) fn rest(text: &[u8]) -> Option<Vec<u8>> {
     let mut form = Vec::with_capacity(text.len());
@@ -417,6 +432,16 @@ mod tests {
         assert_eq!(rest(br#"\u0061\"b", c"#), Some(br#"a\"b""#.to_vec()));
         assert_eq!(rest(br#"\""#), None);
         assert_eq!(rest(b"a"), None);
+    }
+
+    #[test]
+    fn strings_are_found_in_a_text() {
+        let found = |text: &[u8]| {
+            strings(text).into_iter().map(|form| String::from_utf8(form).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(br#", "a\u0062", 5, {"c\"]": "#), [r#""ab""#, r#""c\"]""#]);
+        assert_eq!(found(br#", "a", "b"#), [r#""a""#]);
+        assert_eq!(found(b"]}"), [""; 0]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::trial::Trial;
 use crate::count::UNBOUNDED;
 use crate::leaf::{Leaf, LeafState, json_string};
 use crate::library::{AMPLE_VALUES, Tokens, set_bits};
-use crate::parser::stack::{Resume, Top};
+use crate::parser::stack::{Register, Resume, Top};
 use crate::parser::thread::Thread;
 use crate::program::LeafId;
 use crate::tuning::tuning;
@@ -70,24 +70,22 @@ impl Trial<'_> {
     }
 
     /// The tokens that go on with the string that a thread is in, but not to one that it may not be: then whatever it becomes is new. `None` if what it may not be is not known, or much.
-    fn other_strings(&self, thread: &Thread, leaf: LeafId, state: LeafState) -> Option<Vec<u32>> {
+    fn other_strings(&mut self, thread: &Thread, leaf: LeafId, state: LeafState) -> Option<Vec<u32>> {
         let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
         let scopes = self.scopes_below(thread.stack, false);
         let seen: usize = scopes.iter().map(|(_, register)| self.registers.count(*register)).sum();
         if program.has_nested_values() || seen > tuning().scope_values {
             return None;
         }
-        // Behind the string there is a way out, if it is none of the values that were seen, and none of the words that are followed.
-        if !self.behind_check(thread)?.iter().any(|behind| self.is_out(behind)) {
-            return None;
-        }
         if matches!(program.leaf(leaf), Leaf::Text(_)) {
             return None;
         }
+        let written = self.strings_behind(thread)?;
         let mut found = self.inner_tokens(thread, leaf, state, UNBOUNDED);
         let avoided = || {
             let seen = scopes.iter().flat_map(|(_, register)| self.registers.forms(*register));
-            seen.chain(program.network().followed_words().iter().map(|word| &**word))
+            let followed = program.network().followed_words().iter().map(|word| &**word);
+            seen.chain(followed).chain(written.iter().map(|form| &**form))
         };
         let longest = avoided().map(<[u8]>::len).max().unwrap_or(0);
         let Some(quote) = self.quote(longest) else { return Some(found) };
@@ -96,9 +94,12 @@ impl Trial<'_> {
             return None;
         }
         let trie = self.bound.vocabulary().trie();
-        // An escape may spell anything.
-        found.iter_mut().zip(bytes.with(b'\\')).for_each(|(word, escaped)| *word &= !escaped);
-        for rest in avoided().filter_map(|form| form.strip_prefix(&*typed)) {
+        let rests: Vec<&[u8]> = avoided().filter_map(|form| form.strip_prefix(&*typed)).collect();
+        // An escape may spell any character, but not the end.
+        if rests.iter().any(|rest| *rest != b"\"") {
+            found.iter_mut().zip(bytes.with(b'\\')).for_each(|(word, escaped)| *word &= !escaped);
+        }
+        for rest in rests {
             let mut node = Trie::ROOT;
             for &byte in rest {
                 let Some(child) = trie.child(node, byte) else { break };
@@ -109,6 +110,30 @@ impl Trial<'_> {
             }
         }
         Some(found)
+    }
+
+    /// The strings that are written on a way out behind the string that a thread is in. There is one if that is none of them, none of the values that were seen, and none of the words that are followed.
+    /// `None` if it may depend on the string.
+    fn strings_behind(&mut self, thread: &Thread) -> Option<Vec<Vec<u8>>> {
+        if self.behind_check(thread)?.iter().any(|behind| self.is_out(behind)) {
+            return Some(Vec::new());
+        }
+        let program = self.bound.program();
+        let requires = |(index, _): &(u32, Register)| !program.scope(*index).listed().is_empty();
+        if self.scopes_below(thread.stack, false).iter().any(requires) {
+            return None;
+        }
+        // If the string ended here, it would be counted among the values that were seen, like any other one.
+        self.attempt(|this, _| {
+            let mut behind = vec![*thread];
+            if !this.steps(b"\"", &mut behind) {
+                return None;
+            }
+            let before = core::mem::take(&mut this.outs.completions);
+            let found = this.search(&behind);
+            let completion = core::mem::replace(&mut this.outs.completions, before).into_iter().next();
+            completion.filter(|_| found == Some(true)).map(|text| value::strings(&text))
+        })
     }
 
     /// The threads behind the check of the string that a thread is in, if it is a value that must be new.

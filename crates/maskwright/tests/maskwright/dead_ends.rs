@@ -89,7 +89,9 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
     finished
 }
 
-const FINITE: [&str; 50] = [
+const FINITE: [&str; 52] = [
+    r#"{"type":"array","items":{"type":"string","maxLength":2},"uniqueItems":true,"minItems":3,"maxItems":4}"#,
+    r#"{"type":"array","prefixItems":[{"type":"string","maxLength":2},{"const":"aa"},{"type":"string","maxLength":1}],"items":false,"minItems":3,"uniqueItems":true}"#,
     r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
     r#"{"type":"object","patternProperties":{"^(temperature|humidity|pressure)$":{"type":"integer"}},"additionalProperties":false}"#,
     r#"{"type":"object","patternProperties":{"^(a|b{9})$":{"type":"null"}},"additionalProperties":false,"minProperties":1}"#,
