@@ -113,6 +113,8 @@ tuning! {
     loop_kinds: u32 = 16;
     /// A subtree with fewer tokens is read.
     subtree_tokens: u32 = 64;
+    /// The same, whether they stay in one state.
+    looping_tokens: u32 = 4;
     /// With more suffixes for each node, they are read where they are, in the trie of the vocabulary.
     suffixes_per_node: usize = 24;
     /// A set of safe characters with fewer kinds is not used.
@@ -131,8 +133,8 @@ tuning! {
     almost_any_nodes: usize = 200_000;
     /// A state is compared with so many that were read before.
     equivalence_candidates: usize = 4;
-    /// A state that fewer bytes lead on from is read.
-    equivalence_bytes: usize = 16;
+    /// A state is read if fewer than one in so many tokens have a first byte that leads on from it.
+    equivalence_share: u32 = 64;
     /// No more pairs of states are compared.
     equivalence_pairs: usize = 2_048;
     /// So many comparisons may be in vain.

@@ -218,6 +218,15 @@ impl Bytes {
         (below.well >> place & 1 == 1).then_some(Kinds { ascii: below.bytes & !1, longer: below.longer })
     }
 
+    /// Whether what comes below a node is text from a place on, of no other characters than these.
+    #[inline]
+    pub(crate) fn has_only(&self, node: TrieNode, place: u8, kinds: Kinds) -> bool {
+        let below = &self.nodes[node.index()];
+        below.well >> place & 1 == 1
+            && below.longer & !kinds.longer == 0
+            && below.bytes & !1 & !kinds.ascii == 0
+    }
+
     /// The shape of what comes below a node, if there is something, and it is text.
     #[inline]
     pub(crate) fn shape(&self, node: TrieNode) -> Option<&Shape> {

@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
 use maskwright_automata::ByteSet;
-use maskwright_vocab::{Trie, TrieNode, TrieNodes};
+use maskwright_vocab::{Trie, TrieNode, TrieNodes, Visit, VisitTokens};
 use smallvec::SmallVec;
 
 use super::bitset::{Words, set_bits};
@@ -152,15 +152,18 @@ struct Below {
     children: TrieNodes,
     state: LeafState,
     units: u32,
+    /// How many characters have begun.
+    characters: u32,
+    /// In UTF-8, or [`NOT_TEXT`].
+    place: u8,
     /// A counted part has been closed.
     closed: bool,
     /// Only characters have been read that are known to be allowed.
     looping: bool,
-    /// In UTF-8, if the token is text so far.
-    place: Option<u8>,
-    /// How many characters have begun.
-    characters: u32,
 }
+
+/// The place in a token that is no text.
+const NOT_TEXT: u8 = u8::MAX;
 
 /// What is found while tokens are read.
 pub(super) trait Found {
@@ -182,6 +185,8 @@ pub(super) struct Known<'b> {
     pub(super) below: Stays,
     /// How many characters come before the node that is read from.
     pub(super) before: u32,
+    /// The state that was asked about last, and the characters that lead from it to itself.
+    pub(super) loops: (LeafState, Kinds),
 }
 
 /// Which subtrees are taken as a whole.
@@ -193,15 +198,28 @@ pub(super) enum Stays {
 }
 
 impl Known<'_> {
-    /// Whether no token below a node leaves the leaf, if these are the kinds of characters there.
-    fn stays(&mut self, automaton: &Automaton, state: LeafState, node: TrieNode, kinds: Kinds) -> bool {
-        match self.below {
-            Stays::Loop(unit) => kinds.without(self.safe_chars.loops(automaton, state, unit)).is_empty(),
-            Stays::Safe => {
-                self.bytes.tokens_below(node) >= tuning().subtree_tokens
-                    && self.safe_chars.takes(automaton, state, kinds, self.bytes.height(node))
-            }
+    /// Whether no token below a node leaves the leaf, which comes between two characters.
+    #[inline]
+    fn stays(&mut self, automaton: &Automaton, state: LeafState, node: TrieNode) -> bool {
+        let (unit, fewest) = match self.below {
+            Stays::Loop(unit) => (unit, 0),
+            Stays::Safe => (automaton.unit(), tuning().looping_tokens),
+        };
+        let tokens = self.bytes.tokens_below(node);
+        if tokens < fewest {
+            return false;
         }
+        if self.loops.0 != state {
+            self.loops = (state, self.safe_chars.loops(automaton, state, unit));
+        }
+        if self.bytes.has_only(node, 0, self.loops.1) {
+            return true;
+        }
+        if matches!(self.below, Stays::Loop(_)) || tokens < tuning().subtree_tokens {
+            return false;
+        }
+        let (kinds, height) = (self.bytes.kinds_below(node, 0), self.bytes.height(node));
+        kinds.is_some_and(|kinds| self.safe_chars.takes(automaton, state, kinds, height))
     }
 }
 
@@ -217,19 +235,28 @@ pub(super) fn read(
 ) -> Boundaries {
     let mut boundaries = Boundaries::default();
     let (first, longest) = known.as_ref().map_or((Kinds::default(), 0), |known| (known.kinds, known.longest));
-    let place = known.is_some().then_some(0);
-    let children = trie.children(from);
-    let looping = !first.is_empty();
-    let characters = known.as_ref().map_or(0, |known| known.before);
-    let root = Below { children, state, units: 0, closed: false, looping, place, characters };
+    let passed_by = known.as_ref().map_or(first, |known| first.or(known.dead));
+    let begins: ByteSet = first.leads().collect();
+    let mut below = Below {
+        children: trie.children(from),
+        state,
+        units: 0,
+        characters: known.as_ref().map_or(0, |known| known.before),
+        place: if known.is_some() { 0 } else { NOT_TEXT },
+        closed: false,
+        looping: !first.is_empty(),
+    };
     // PERF: the nodes of a subtree lie one behind the other, so this reads the trie forward.
-    let mut work = vec![root];
-    while let Some(below) = work.last_mut() {
+    let mut work: Vec<Below> = Vec::new();
+    loop {
         let Some(node) = below.children.next() else {
-            work.pop();
+            match work.pop() {
+                Some(above) => below = above,
+                None => return boundaries,
+            }
             continue;
         };
-        let byte = trie.byte(node);
+        let Visit { byte, token, children } = trie.visit(node);
         let step = automaton.step(below.state, byte);
         if step.is_dead() {
             continue;
@@ -237,38 +264,50 @@ pub(super) fn read(
         let next = step.target();
         let units = below.units + u32::from(step.action() == Action::Unit);
         let closed = below.closed || step.action() == Action::Close;
-        let place = below.place.and_then(|place| utf8(place, byte));
+        let place = match below.place {
+            0 if matches!(byte, 0x01..0x80) => 0,
+            NOT_TEXT => NOT_TEXT,
+            place => utf8(place, byte).unwrap_or(NOT_TEXT),
+        };
         let characters = below.characters + u32::from(begins_character(byte));
-        let is_kind = below.place != Some(0) || !Kinds::of(byte).and(first).is_empty();
-        let looping = below.looping && place.is_some() && is_kind && characters as usize <= longest;
+        let looping = below.looping
+            && place != NOT_TEXT
+            && (below.place != 0 || begins.contains(byte))
+            && characters as usize <= longest;
         if !looping {
-            found.at(trie.tokens(node), next, units, closed);
+            match token {
+                VisitTokens::None => {}
+                VisitTokens::One(token) => found.at(&[token], next, units, closed),
+                VisitTokens::Many => found.at(trie.tokens(node), next, units, closed),
+            }
         }
-        let children = trie.children(node);
         if children.is_empty() {
             continue;
         }
         if !closed
+            && place != NOT_TEXT
             && let Some(known) = &mut known
-            && let Some(place) = place
-            && let Some(kinds) = known.bytes.kinds_below(node, place)
         {
             let fits = || characters as usize + usize::from(known.bytes.height(node)) <= longest;
-            if looping && kinds.without(first).without(known.dead).is_empty() && fits() {
-                continue;
-            }
-            if !looping && place == 0 && known.stays(automaton, next, node, kinds) {
+            if looping {
+                if known.bytes.has_only(node, place, passed_by) && fits() {
+                    continue;
+                }
+            } else if place == 0 && known.stays(automaton, next, node) {
                 found.below(trie.tokens_below(node), next, units, characters);
                 continue;
             }
         }
         if automaton.is_accepting(next) {
-            let dead = trie.child_bytes(node).iter().filter(|&&byte| automaton.step(next, byte).is_dead());
-            boundaries.add(node, units, dead);
+            let live = automaton.live(next);
+            boundaries.add(node, units, trie.bytes(&children).iter().filter(|&&byte| !live.contains(byte)));
         }
-        work.push(Below { children, state: next, units, closed, looping, place, characters });
+        let next = Below { children, state: next, units, characters, place, closed, looping };
+        let above = core::mem::replace(&mut below, next);
+        if !above.children.is_empty() {
+            work.push(above);
+        }
     }
-    boundaries
 }
 
 /// Notes tokens with their units; they are sorted by counting, at the end.
@@ -318,7 +357,16 @@ impl LeafTokens {
             Kinds::default()
         };
         let below = Stays::Loop(unit);
-        let known = Known { bytes, safe_chars, kinds, longest: usize::MAX, dead, below, before: 0 };
+        let known = Known {
+            bytes,
+            safe_chars,
+            kinds,
+            longest: usize::MAX,
+            dead,
+            below,
+            before: 0,
+            loops: <_>::default(),
+        };
         let mut entry = Self::read(automaton, state, trie, Trie::ROOT, Some(known));
         if kinds.is_empty() {
             return entry;
@@ -351,7 +399,8 @@ impl LeafTokens {
     ) -> Self {
         let (kinds, dead) = (Kinds::default(), Kinds::default());
         let below = Stays::Loop(automaton.unit());
-        let known = Known { bytes, safe_chars, kinds, longest: 0, dead, below, before };
+        let known =
+            Known { bytes, safe_chars, kinds, longest: 0, dead, below, before, loops: <_>::default() };
         Self::read(automaton, state, trie, from, Some(known))
     }
 

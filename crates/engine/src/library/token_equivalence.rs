@@ -70,7 +70,7 @@ impl Equivalences {
         is_known: impl Fn(LeafState) -> bool,
         reading: &mut Reading<'_>,
     ) -> Option<LeafState> {
-        if self.patience == 0 || reading.automaton.live(state).len() < tuning().equivalence_bytes {
+        if self.patience == 0 || !reading.is_worth_while(state) {
             return None;
         }
         let known = self.recent.iter().copied().filter(|&other| is_known(other));
@@ -108,6 +108,15 @@ impl Equivalences {
 }
 
 impl Reading<'_> {
+    /// Whether many tokens have a first byte that leads on from a state.
+    fn is_worth_while(&self, state: LeafState) -> bool {
+        let nodes = self.trie.children(Trie::ROOT);
+        let live = nodes.filter(|&node| self.automaton.live(state).contains(self.trie.byte(node)));
+        let tokens =
+            live.map(|node| self.trie.tokens(node).len() as u32 + self.bytes.tokens_below(node)).sum::<u32>();
+        tokens.saturating_mul(tuning().equivalence_share) >= self.bytes.tokens_below(Trie::ROOT)
+    }
+
     fn compared(&self) -> Compared<'_> {
         Compared { automaton: self.automaton, tails: self.tails }
     }

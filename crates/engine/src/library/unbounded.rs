@@ -27,7 +27,8 @@ impl Found for Tokens {
         if closed {
             self.closing.extend(tokens.iter().map(|&token| (units, token)));
         } else {
-            self.inner.extend_from_slice(tokens);
+            // PERF: there is one of them, nearly always.
+            tokens.iter().for_each(|&token| self.inner.push(token));
         }
     }
 
@@ -74,7 +75,8 @@ pub(crate) fn read(
         }
         short
     });
-    let known = Known { bytes, safe_chars, kinds, longest, dead, below: Stays::Safe, before: 0 };
+    let (below, loops) = (Stays::Safe, <_>::default());
+    let known = Known { bytes, safe_chars, kinds, longest, dead, below, before: 0, loops };
     let boundaries =
         leaf_tokens::read(automaton, state, vocabulary.trie(), Trie::ROOT, Some(known), &mut found);
     LeafTokens::free(run, found.inner, found.closing, boundaries, bytes)
