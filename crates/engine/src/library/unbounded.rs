@@ -28,7 +28,9 @@ impl Found for Tokens {
             self.closing.extend(tokens.iter().map(|&token| (units, token)));
         } else {
             // PERF: there is one of them, nearly always.
-            tokens.iter().for_each(|&token| self.inner.push(token));
+            for &token in tokens {
+                self.inner.push(token);
+            }
         }
     }
 
