@@ -121,7 +121,7 @@ fn walk(rng: &mut Rng, matcher: &mut Matcher, search: &Search<'_>, what: &str, a
         let mut next = Vec::new();
         for (id, token) in (0..).map(TokenId).zip(search.tokens) {
             let is_allowed = mask.contains(id);
-            assert_eq!(matcher.allows(id), is_allowed, "{id} {}", what());
+            assert_eq!(matcher.allows(id), Ok(is_allowed), "{id} {}", what());
             next.extend(is_allowed.then_some(id));
             let longer = [&*text, &**token].concat();
             let state = search.oracle.run(&search.oracle.start(), &longer);
@@ -325,7 +325,7 @@ fn walk_with_values(rng: &mut Rng, bound: &Arc<BoundProgram>, need: u32) -> (usi
             assert!(left > 0, "{what}");
             let mask = matcher.mask().expect("a mask").clone();
             for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
-                assert_eq!(matcher.allows(token), mask.contains(token), "{token}, {what}");
+                assert_eq!(matcher.allows(token), Ok(mask.contains(token)), "{token}, {what}");
                 let mut free = matcher.fork();
                 free.set_budget(None).expect("nothing to keep");
                 if token == eos || free.accept(token).is_err() {
@@ -433,9 +433,11 @@ fn walks_finish(bound: &Arc<BoundProgram>, likely: &[u8], seeds: core::ops::Rang
             let mut free = matcher.fork();
             free.set_budget(None).expect("nothing to keep");
             for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
-                assert_eq!(matcher.allows(token), mask.contains(token), "{token}, {what}");
-                late += usize::from(!mask.contains(token) && free.allows(token));
-                repeated += usize::from(!mask.contains(token) && !free.allows(token) && token != eos);
+                assert_eq!(matcher.allows(token), Ok(mask.contains(token)), "{token}, {what}");
+                late += usize::from(!mask.contains(token) && free.allows(token).expect("no limit is met"));
+                repeated += usize::from(
+                    !mask.contains(token) && !free.allows(token).expect("no limit is met") && token != eos,
+                );
             }
             // The end comes only where it must, so that the budget is used up.
             let all: Vec<TokenId> = mask.iter().filter(|token| *token != eos).collect();
