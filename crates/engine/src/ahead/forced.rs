@@ -27,7 +27,8 @@
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{MARK, TokenId, Vocabulary, number_spelling};
 
-use crate::matcher::{Charge, MatchError, Matcher};
+use crate::MatchError;
+use crate::matcher::{Charge, Matcher};
 
 /// How a text is cut into tokens by the tokenizer itself; `None` if it cannot say.
 pub type Encode<'e> = dyn Fn(&str) -> Option<Vec<TokenId>> + 'e;

@@ -393,6 +393,34 @@ fn different(item: impl Fn(&mut GrammarBuilder) -> ExprId) -> Grammar {
 }
 
 #[test]
+fn different_words_are_kept_within_a_budget() {
+    let grammar = grammar(|g| {
+        let words = ["\"red\"", "\"blue\"", "\"green\"", "\"grey\""].map(|word| {
+            let word = g.bytes(word.as_bytes());
+            g.distinct(word)
+        });
+        let item = g.alt(words);
+        let comma = g.bytes(b",");
+        let more = g.seq([comma, item]);
+        let more = g.repeat(more, 2, None);
+        let (open, close) = (g.bytes(b"["), g.bytes(b"]"));
+        let array = g.seq([open, item, more, close]);
+        g.scope(array, [])
+    });
+    let vocabulary = tokens(&[
+        "[\"", "red", "blue", "g", "reen", "r", "e", "y", "d", "b", "l", "u", "n", "\",\"", "\"]", "\"", ",",
+        "]",
+    ]);
+    let bound = bind(&grammar, vocabulary).expect("a small grammar");
+    // [" red "," blue "," g reen "] and the end
+    assert_eq!(by_forks(&bound.matcher()), Some(9));
+    assert_eq!(bound.matcher().shortest_completion(), Some(9));
+    let (allowed, missed) = walk_with_values(&mut Rng::new(7), &bound, 9);
+    eprintln!("{allowed} tokens allowed, {missed} missed");
+    assert!(allowed > 100 && missed * 5 < allowed, "{allowed} allowed, {missed} missed");
+}
+
+#[test]
 fn values_that_may_run_out_are_refused_by_name() {
     let grammar = different(|g| {
         let words = ["\"red\"", "\"blue\"", "\"green\"", "\"grey\""].map(|word| g.bytes(word.as_bytes()));
