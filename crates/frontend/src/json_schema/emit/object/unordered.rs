@@ -19,6 +19,9 @@ use super::{Member, Plan};
 /// Up to this many members, the subsets are states.
 const MAX_SUBSET_MEMBERS: usize = 3;
 
+/// No more members are remembered: each takes kilobytes.
+const MAX_REMEMBERED: usize = 40_000;
+
 /// With more members in the state and schemas to be broken than this, the object is split.
 const MAX_UNSPLIT: usize = 8;
 
@@ -37,6 +40,14 @@ struct State {
 impl<'s> Emitter<'s> {
     /// An object in any order.
     pub(super) fn unordered_object(&mut self, plan: &Plan<'s>) -> ExprId {
+        if plan.members.len() > MAX_REMEMBERED {
+            let message = format!("more than {MAX_REMEMBERED} keys cannot be remembered in any order");
+            return self.without_any_order(
+                plan,
+                message,
+                "use the key order of the schema, or name fewer keys",
+            );
+        }
         if plan.members.len() > MAX_SUBSET_MEMBERS && plan.has_only_needs() && plan.has_few_needs() {
             return self.remembered_object(plan);
         }
