@@ -164,8 +164,12 @@ fn keys_that_need_others_can_be_written_with_them() {
         [last, first].concat(),
         ["a", "w", "y", "bbb", "zz", "z", "x", "aa"].to_vec(),
     ] {
-        for rest in ["", r#","additionalProperties":false"#, r#","required":["zz"]"#, r#","minProperties":1"#]
-        {
+        for rest in [
+            "",
+            r#","additionalProperties":false"#,
+            r#","required":["zz"],"additionalProperties":false"#,
+            r#","minProperties":1"#,
+        ] {
             let schema = format!(r#"{{"type":"object","properties":{{{}}},{pairs}{rest}}}"#, members(&names));
             for order in [KeyOrder::Schema, KeyOrder::Any] {
                 assert!(walk(&schema, order, 60, 300) > 0, "{schema} ({order:?}): no walk came to an end");
