@@ -118,7 +118,7 @@ fn measure(
     };
     for (_, text) in instances.iter().filter(|(valid, _)| *valid).take(1) {
         let Ok(tokens) = tools.tokenizer.encode(text) else { continue };
-        if compiled.matcher().validate(&tokens) < tokens.len() {
+        if compiled.matcher().validate(&tokens) != Ok(tokens.len()) {
             continue;
         }
         for _ in 0..arguments.trees {

@@ -128,7 +128,7 @@ fn walk_schema(
             counts.left_out += 1;
             continue;
         };
-        if compiled.matcher().validate(&tokens) < tokens.len() {
+        if compiled.matcher().validate(&tokens) != Ok(tokens.len()) {
             counts.left_out += 1;
             continue;
         }

@@ -323,10 +323,21 @@ impl GrammarBuilder {
     /// Matches what `body` matches if its [distinct](Self::distinct) parts differ from one another and hold all
     /// `required` strings.
     pub fn scope(&mut self, body: ExprId, required: impl IntoIterator<Item = Box<str>>) -> ExprId {
+        self.scope_with_needs(body, required, [])
+    }
+
+    /// The same, and with the first string of a pair of `needs` they hold the second as well.
+    pub fn scope_with_needs(
+        &mut self,
+        body: ExprId,
+        required: impl IntoIterator<Item = Box<str>>,
+        needs: impl IntoIterator<Item = (Box<str>, Box<str>)>,
+    ) -> ExprId {
         if matches!(self.expr(body), Expr::Never) {
             return body;
         }
-        self.intern(Expr::Scope { body, required: required.into_iter().collect() })
+        let (required, needs) = (required.into_iter().collect(), needs.into_iter().collect());
+        self.intern(Expr::Scope { body, required, needs })
     }
 
     /// Matches a JSON value that `value` matches and that did not stand in the scope before.

@@ -103,7 +103,9 @@ impl GrammarBuilder {
             Expr::Not(inner) => self.not(of(inner)),
             Expr::Rule(rule) => rules[rule.index()].map_or(never, |rule| self.rule(rule)),
             Expr::JsonString(text) => self.json_string(of(text)),
-            Expr::Scope { body, required } => self.scope(of(body), required.iter().cloned()),
+            Expr::Scope { body, required, needs } => {
+                self.scope_with_needs(of(body), required.iter().cloned(), needs.iter().cloned())
+            }
             Expr::Distinct(value) => self.distinct(of(value)),
             Expr::Limit { body, tokens } => self.limit(of(body), *tokens),
             Expr::Never | Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Token(_) => {

@@ -121,6 +121,8 @@ pub enum Expr {
         body: ExprId,
         /// Strings that must be among the parts when the body ends.
         required: Box<[Box<str>]>,
+        /// Pairs of strings: if the first is among the parts when the body ends, the second must be.
+        needs: Box<[(Box<str>, Box<str>)]>,
     },
     /// A JSON value that differs from all that stood before it in a `Distinct` of the innermost [`Scope`](Self::Scope).
     /// Values are compared and not texts: `1.0` is `1`, `"\u0061"` is `"a"`, and members have no order.

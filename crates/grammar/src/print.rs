@@ -87,11 +87,14 @@ fn write_expr(
             write_expr(g, *text, Level::Alt, depth, f)?;
             f.write_str(">")?;
         }
-        Expr::Scope { body, required } => {
+        Expr::Scope { body, required, needs } => {
             f.write_str("<scope ")?;
             write_expr(g, *body, Level::Alt, depth, f)?;
             if !required.is_empty() {
                 write!(f, " with {required:?}")?;
+            }
+            for (one, other) in needs {
+                write!(f, ", with {other:?} if with {one:?}")?;
             }
             f.write_str(">")?;
         }

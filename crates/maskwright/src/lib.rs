@@ -216,7 +216,7 @@ pub use maskwright_vocab::{
 /// # let compiler = Compiler::new(Arc::new(builder.finish()?));
 /// let mut matcher = compiler.compile(&Constraint::regex("[a-z]+!"))?.matcher();
 /// matcher.accept_bytes(b"hello")?;
-/// assert!(matcher.allows(TokenId(b'!'.into())) && !matcher.allows(TokenId(b'?'.into())));
+/// assert!(matcher.allows(TokenId(b'!'.into()))? && !matcher.allows(TokenId(b'?'.into()))?);
 ///
 /// let mut other = matcher.fork(); // shares its history, and goes its own way
 /// other.accept(TokenId(b'!'.into()))?;
@@ -261,8 +261,8 @@ pub use maskwright_engine::BoundProgram;
 /// let mut matcher = compiler.compile(&Constraint::regex("[a-z]+;"))?.matcher();
 /// matcher.set_budget(Some(Budget::new(3)))?; // a letter, the semicolon, the end
 /// matcher.accept(TokenId(b'x'.into()))?;
-/// assert!(!matcher.allows(TokenId(b'y'.into()))); // behind it there would be no time for the semicolon
-/// assert!(matcher.allows(TokenId(b';'.into())));
+/// assert!(!matcher.allows(TokenId(b'y'.into()))?); // behind it there would be no time for the semicolon
+/// assert!(matcher.allows(TokenId(b';'.into()))?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[doc(inline)]
@@ -626,7 +626,7 @@ pub use maskwright_grammar::Diagnostic;
 /// g.define(root, both);
 /// let mut matcher = compiler.compile_grammar(&g.finish(root)?, Remarks::default())?.matcher();
 /// matcher.accept_bytes(b"hi")?;
-/// assert!(matcher.allows(TokenId(256)));
+/// assert!(matcher.allows(TokenId(256))?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[doc(inline)]

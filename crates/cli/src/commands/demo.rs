@@ -180,7 +180,8 @@ impl Stage<'_> {
         accept_text(&mut matcher, after)?;
         let candidates = ["USA", "Euro", "USE", "Eu", "GB ", "U.", "X", "x"];
         let found = candidates.iter().flat_map(|text| tokens_named(self.vocabulary(), text));
-        let Some(token) = found.into_iter().find(|&token| !matcher.allows(token)) else { return Ok(()) };
+        let is_wrong = |token: &TokenId| matches!(matcher.allows(*token), Ok(false));
+        let Some(token) = found.into_iter().find(is_wrong) else { return Ok(()) };
         self.heading("A token that is not allowed, and why", out)?;
         let mut shown = Vec::new();
         explain::write(&Explanation::of(&matcher, token), self.vocabulary(), after, self.paint, &mut shown)?;

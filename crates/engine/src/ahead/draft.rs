@@ -188,8 +188,8 @@ impl Matcher {
         Ok(allowed)
     }
 
-    /// Which of some tokens may come next, without a whole mask.
-    pub fn allowed_of(&mut self, candidates: &[TokenId]) -> Vec<bool> {
+    /// Which of some tokens may come next, without a whole mask; an error as of [`Self::allows`].
+    pub fn allowed_of(&mut self, candidates: &[TokenId]) -> Result<Vec<bool>, MatchError> {
         candidates.iter().map(|token| self.allows(*token)).collect()
     }
 
@@ -236,7 +236,11 @@ impl Matcher {
                 Some(Step::Back) => self.leave(walk),
                 Some(Step::Visit(node)) => {
                     walk.visited += 1;
-                    if self.accept(tree.tokens[node as usize]).is_err() {
+                    if let Err(error) = self.accept(tree.tokens[node as usize]) {
+                        if error.is_undecided() {
+                            self.undo(walk.depth);
+                            return Err(error);
+                        }
                         continue;
                     }
                     allowed[node as usize] = true;

@@ -27,8 +27,8 @@
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{MARK, TokenId, Vocabulary, number_spelling};
 
-use crate::matcher::Charge;
-use crate::matcher::Matcher;
+use crate::MatchError;
+use crate::matcher::{Charge, Matcher};
 
 /// How a text is cut into tokens by the tokenizer itself; `None` if it cannot say.
 pub type Encode<'e> = dyn Fn(&str) -> Option<Vec<TokenId>> + 'e;
@@ -135,16 +135,16 @@ impl Matcher {
         }
     }
 
-    /// Leaves out tokens that the matcher would not take, such as those beyond a limit.
+    /// Leaves out tokens that the matcher would not take, such as those beyond a limit of tokens, or of which it cannot say so within its steps.
     fn accepted(&mut self, mut forced: ForcedTokens) -> ForcedTokens {
         if forced.taken_back == 0 {
-            let accepted = self.validate(&forced.tokens);
+            let (accepted, _) = self.try_tokens(&forced.tokens);
             forced.tokens.truncate(accepted);
             return forced;
         }
         let mut other = self.fork();
         other.undo(forced.taken_back);
-        let is_taken = other.validate(&forced.tokens) == forced.tokens.len();
+        let is_taken = other.try_tokens(&forced.tokens).0 == forced.tokens.len();
         if is_taken { forced } else { ForcedTokens::default() }
     }
 
@@ -190,24 +190,27 @@ impl Matcher {
         let mut left = self.live_bytes();
         let mut only = None;
         while let Some(byte) = left.pop_first() {
-            if !self.takes(byte) {
-                continue;
-            }
-            if only.is_some() {
-                return None;
+            match self.takes(byte) {
+                Ok(false) => continue,
+                Ok(true) if only.is_none() => {}
+                // Another one, or perhaps.
+                Ok(true) | Err(_) => return None,
             }
             only = Some(byte);
         }
         only.filter(|_| !self.is_accepting())
     }
 
-    /// Whether a byte may come next.
-    pub(crate) fn takes(&mut self, byte: u8) -> bool {
-        let taken = self.advance(&[byte], Charge::Nothing).is_ok();
-        if taken {
-            self.undo(1);
+    /// Whether a byte may come next, if that can be told.
+    pub(crate) fn takes(&mut self, byte: u8) -> Result<bool, MatchError> {
+        match self.advance(&[byte], Charge::Nothing) {
+            Ok(()) => {
+                self.undo(1);
+                Ok(true)
+            }
+            Err(error) if error.is_undecided() => Err(error),
+            Err(_) => Ok(false),
         }
-        taken
     }
 }
 

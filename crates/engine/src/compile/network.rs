@@ -92,17 +92,25 @@ fn form(grammar: &Grammar, value: ExprId) -> Option<Vec<u8>> {
     value::ending(&word(grammar, value)?)
 }
 
-/// The strings that some scope requires, in the form in which values are compared.
+/// The strings that some scope requires, or some of its values need, in the form in which values are compared.
 fn required_names(grammar: &Grammar) -> Vec<Box<[u8]>> {
-    let required = grammar.exprs().iter().filter_map(|expr| match expr {
-        Expr::Scope { required, .. } => Some(required),
+    let scopes = grammar.exprs().iter().filter_map(|expr| match expr {
+        Expr::Scope { required, needs, .. } => Some((required, needs)),
         _ => None,
     });
-    let mut names: Vec<Box<[u8]>> =
-        required.flat_map(|names| names.iter().map(|name| value::of_string(name))).collect();
+    let wanted = scopes.flat_map(|(required, needs)| required.iter().chain(needs.iter().map(|pair| &pair.1)));
+    let mut names: Vec<Box<[u8]>> = wanted.map(|name| value::of_string(name)).collect();
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// Each once, ascending.
+fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Box<[T]> {
+    let mut values: Vec<T> = values.collect();
+    values.sort_unstable();
+    values.dedup();
+    values.into()
 }
 
 /// Alternatives of values are told apart through so many levels of alternatives.
@@ -218,21 +226,32 @@ impl Builder<'_, '_> {
                 let Some(leaf) = self.leaves.of(id) else { return Ok(None) };
                 self.call(Callee::Leaf(leaf), self.facts.nullable[id.index()], next)
             }
-            Expr::Scope { body, required } => {
+            Expr::Scope { body, required, needs } => {
                 let body = self.machine(*body);
                 let (scopes, values) = (&mut self.network.scopes, self.values[id.index()]);
                 let (leaves, scope) = (&*self.leaves, id);
                 let index = *self.scope_of.entry(id).or_insert_with(|| {
-                    let required = required.iter().map(|name| value::of_string(name));
-                    let mut required: Vec<_> = required.collect();
-                    required.sort_unstable();
-                    required.dedup();
-                    let required = required.into();
+                    let form = |name: &Box<str>| value::of_string(name);
+                    let required = sorted(required.iter().map(form));
+                    let needs = sorted(needs.iter().map(|(one, other)| (form(one), form(other))));
+                    let needed = needs.iter().map(|(_, other)| other.clone());
+                    let wanted = sorted(required.iter().cloned().chain(needed));
                     let may_run_out = values != Values::Endless;
                     let kinds =
                         if may_run_out { Kinds::of(grammar, leaves, scope) } else { Kinds::default() };
                     let Kinds { finite, is_mixed } = kinds;
-                    scopes.push(Scope { expr: scope, body, required, values, finite, is_mixed, words: None });
+                    let words = None;
+                    scopes.push(Scope {
+                        expr: scope,
+                        body,
+                        required,
+                        needs,
+                        wanted,
+                        values,
+                        finite,
+                        is_mixed,
+                        words,
+                    });
                     scopes.len() as u32 - 1
                 });
                 self.call(Callee::Scope(index), self.facts.nullable[id.index()], next)

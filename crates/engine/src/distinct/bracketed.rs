@@ -55,8 +55,11 @@ impl Descent {
                 self.level(trial, &behind);
             }
             Resume::At(state) => self.level(trial, &[state]),
-            Resume::Scope { register, .. } => self.leave(register.may_close()),
-            Resume::Words { .. } => self.leave(true),
+            Resume::Scope { index, register } => {
+                let has_needs = trial.bound.program().scope(index).has_listed_needs();
+                self.leave(register.may_close() && !has_needs);
+            }
+            Resume::Words { index, .. } => self.leave(!trial.bound.program().has_order(index)),
             Resume::Loop { .. } | Resume::Finish => {}
             Resume::Limit { .. } => return None,
         }

@@ -80,9 +80,12 @@ impl DistinctFilter<'_> {
         if narrow {
             self.keep_leading(self.trial.bound.library().value_tokens().openers.at(in_string));
         }
-        if open
-            .iter()
-            .all(|(index, register)| register.is_empty() && program.scope(*index).values == Values::Endless)
+        // A mask does not see that a value needs another one before its scope may close.
+        let has_needs = open.iter().any(|(index, _)| program.scope(*index).has_listed_needs());
+        if !has_needs
+            && open.iter().all(|(index, register)| {
+                register.is_empty() && program.scope(*index).values == Values::Endless
+            })
         {
             return;
         }
@@ -97,6 +100,9 @@ impl DistinctFilter<'_> {
             !is_first(index, register)
                 && (values == Values::Nested || self.may_run_out(values, register, &place))
         };
+        if has_needs {
+            return self.try_each(in_string);
+        }
         if open.iter().any(is_finite) {
             let bracketed = self.trial.bracketed_scopes();
             if open.iter().any(|scope| is_finite(scope) && !bracketed.contains(scope)) {

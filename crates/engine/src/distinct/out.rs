@@ -69,14 +69,21 @@ impl Above {
                 self.then(rounds);
             }
             Resume::Scope { index, register } => {
-                let is_new =
-                    |words: Option<u128>| words.is_some_and(|words| !trial.any_seen(words, register));
-                let (passes, infinitely) = if register.may_close() {
-                    (is_new(self.words), is_new(self.infinite))
-                } else {
-                    let is_open = self.open.contains(&index);
-                    (is_open, is_open && (self.is_infinite || trial.misses_infinite(index, register)))
+                // If nothing is left that could be needed, nothing is needed. Otherwise what is open can be completed by it.
+                let has_needs =
+                    program.scope(index).has_listed_needs() && trial.lacks_wanted(index, register);
+                let is_new = |words: Option<u128>| {
+                    words.is_some_and(|words| !trial.any_seen(words, register) && (words == 0 || !has_needs))
                 };
+                let (mut passes, mut infinitely) = (false, false);
+                if register.may_close() {
+                    (passes, infinitely) = (is_new(self.words), is_new(self.infinite));
+                }
+                if has_needs || !register.may_close() {
+                    let is_open = self.open.contains(&index);
+                    passes |= is_open;
+                    infinitely |= is_open && (self.is_infinite || trial.misses_infinite(index, register));
+                }
                 *self = Self::new(passes || infinitely, infinitely);
             }
             // A scope that keeps a set of words can always be completed.
@@ -85,7 +92,9 @@ impl Above {
                 let mut is_seen = |words: u128| {
                     all.any(|(at, word)| words >> at & 1 == 1 && program.has_seen(index, set, word))
                 };
-                let infinitely = self.infinite.is_some_and(|words| !is_seen(words));
+                // Where words have an order, it may be too late for one that the path needs.
+                let infinitely =
+                    !program.has_order(index) && self.infinite.is_some_and(|words| !is_seen(words));
                 *self = Self::new(self.words.is_some(), infinitely);
             }
             Resume::Limit { .. } | Resume::Finish => {}
@@ -182,11 +191,17 @@ impl Trial<'_> {
         Above::new(true, is_nested && self.infinite_values(thread).is_some())
     }
 
-    /// Whether a required key is missing whose member has infinitely many values.
+    /// Whether a key that is required, or may be needed, was not seen.
+    fn lacks_wanted(&self, index: u32, register: Register) -> bool {
+        let mut wanted = self.bound.program().scope(index).wanted.iter();
+        wanted.any(|name| !self.registers.has(register, name))
+    }
+
+    /// The same of a key whose member has infinitely many values.
     pub(super) fn misses_infinite(&self, index: u32, register: Register) -> bool {
         let program = self.bound.program();
-        let mut required = program.scope(index).required.iter().zip(program.open().infinite(index));
-        required.any(|(name, is_infinite)| *is_infinite && !self.registers.has(register, name))
+        let mut wanted = program.scope(index).wanted.iter().zip(program.open().infinite(index));
+        wanted.any(|(name, is_infinite)| *is_infinite && !self.registers.has(register, name))
     }
 
     /// What follows the checks of a state.

@@ -32,7 +32,7 @@ const LACKS: u32 = 1 << 31;
 
 impl Register {
     pub(crate) fn fresh(scope: &Scope) -> Self {
-        Self::new(0, !scope.listed().is_empty())
+        Self::new(0, scope.words.is_none() && !scope.required.is_empty())
     }
 
     fn new(entry: u32, lacks: bool) -> Self {
@@ -293,6 +293,15 @@ impl Registers {
         at == entry
     }
 
+    /// How many values a list lacks with one more.
+    fn missing(&self, scope: &Scope, older: Register, form: &[u8]) -> u32 {
+        let before = older.newest().map_or(scope.required.len() as u32, |at| self.entries[at].missing);
+        let was_seen = |one: &[u8]| self.has(older, one);
+        let is_new = |other: &&[u8]| *other != form && !was_seen(other) && !scope.wants(other, was_seen);
+        let more = scope.needs_of(form).filter(is_new).count() as u32;
+        before + more - u32::from(scope.wants(form, was_seen))
+    }
+
     /// The list with one more value; `None` if it is there already.
     fn add(
         &mut self,
@@ -316,9 +325,7 @@ impl Registers {
                 return Some(Register::new(at as u32 + 1, entry.missing > 0));
             }
         }
-        let missing = older.newest().map_or(scope.listed().len() as u32, |at| self.entries[at].missing);
-        let is_required = scope.listed().binary_search_by(|name| (**name).cmp(form)).is_ok();
-        let missing = missing - u32::from(is_required);
+        let missing = if scope.listed().is_empty() { 0 } else { self.missing(scope, older, form) };
         let before = self.summary(older);
         let is_nested = value::is_nested(form);
         let is_in_token = whole.tokens_with(form).is_some();
@@ -488,6 +495,8 @@ mod tests {
             expr,
             body: 0,
             required: Box::default(),
+            needs: Box::default(),
+            wanted: Box::default(),
             values: Values::Endless,
             finite: 0,
             is_mixed: false,

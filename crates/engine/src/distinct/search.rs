@@ -412,7 +412,8 @@ impl Trial<'_> {
             match frame.resume() {
                 Resume::Finish => return Some((key.into_vec().into(), is_freest)),
                 Resume::Scope { index, register } => {
-                    is_freest &= register.is_before(registers) && register.may_close();
+                    let has_needs = self.bound.program().scope(index).has_listed_needs();
+                    is_freest &= register.is_before(registers) && register.may_close() && !has_needs;
                     key.extend_from_slice(&[1, index]);
                 }
                 _ => key.extend_from_slice(&[0, frame.raw, frame.count]),
@@ -571,9 +572,9 @@ impl Trial<'_> {
                 if register.may_close() {
                     continue;
                 }
-                let required = &self.bound.program().scope(index).required;
-                self.buffers.meter.spend((required.len() as u32).saturating_mul(NAME_STEPS));
-                let missing = required.iter().filter(|name| !self.registers.has(register, name));
+                let wanted = &self.bound.program().scope(index).wanted;
+                self.buffers.meter.spend((wanted.len() as u32).saturating_mul(NAME_STEPS));
+                let missing = wanted.iter().filter(|name| !self.registers.has(register, name));
                 let next = missing.filter_map(|name| name.strip_prefix(&*typed)?.first());
                 next.for_each(|&byte| bytes.insert(byte));
             }

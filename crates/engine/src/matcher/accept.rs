@@ -24,13 +24,9 @@ struct Begun {
 }
 
 impl Matcher {
-    /// Whether one token may come next, without working out the whole mask.
-    pub fn allows(&mut self, token: TokenId) -> bool {
-        let accepted = self.accept(token).is_ok();
-        if accepted {
-            self.undo(1);
-        }
-        accepted
+    /// Whether one token may come next, without working out the whole mask. An error leaves that open: a limit was met, or the work was told to stop.
+    pub fn allows(&mut self, token: TokenId) -> Result<bool, MatchError> {
+        self.validate(&[token]).map(|taken| taken == 1)
     }
 
     /// Takes the next token. An end-of-text token ends the text if it is complete, unless the grammar asks for that
@@ -44,7 +40,9 @@ impl Matcher {
             if !vocabulary.is_special(token) {
                 return self.terminate();
             }
-            return self.accept_spelling(&number_spelling(token)).or_else(|_| self.terminate());
+            return self
+                .accept_spelling(&number_spelling(token))
+                .or_else(|error| if error.is_undecided() { Err(error) } else { self.terminate() });
         }
         if token.0 as usize >= vocabulary.size() {
             return Err(MatchError::UnknownToken);
@@ -91,9 +89,13 @@ impl Matcher {
         let mut by_number = self.threads().to_vec();
         let bytes = self.bound.vocabulary().spelling(token).to_vec();
         let by_text = if bytes.is_empty() { Err(MatchError::NoText) } else { self.accept_spelling(&bytes) };
-        let Ok(()) = by_text else {
-            return self.accept_spelling(&number_spelling(token)).map_err(|_| by_text.unwrap_err());
-        };
+        if let Err(error) = by_text {
+            if error.is_undecided() {
+                return Err(error);
+            }
+            let by_number = self.accept_spelling(&number_spelling(token));
+            return by_number.map_err(|other| if other.is_undecided() { other } else { error });
+        }
         // From the same threads once more, behind the stacks of the first reading.
         let now = self.now();
         // It is still the same token.
@@ -359,11 +361,23 @@ impl Matcher {
         }
     }
 
-    /// How many of these tokens, from the first on, could be accepted one after the other. The matcher is unchanged.
-    pub fn validate(&mut self, tokens: &[TokenId]) -> usize {
-        let accepted = tokens.iter().take_while(|token| self.accept(**token).is_ok()).count();
+    /// How many of these tokens, from the first on, could be accepted one after the other. The matcher is unchanged. An error leaves that open: a limit
+    /// was met, or the work was told to stop.
+    pub fn validate(&mut self, tokens: &[TokenId]) -> Result<usize, MatchError> {
+        let (accepted, error) = self.try_tokens(tokens);
+        error.filter(MatchError::is_undecided).map_or(Ok(accepted), Err)
+    }
+
+    /// How many of some tokens are accepted, and why the next one is not.
+    pub(crate) fn try_tokens(&mut self, tokens: &[TokenId]) -> (usize, Option<MatchError>) {
+        let mut accepted = 0;
+        let error = tokens.iter().find_map(|token| {
+            let error = self.accept(*token).err();
+            accepted += usize::from(error.is_none());
+            error
+        });
         self.undo(accepted);
-        accepted
+        (accepted, error)
     }
 
     /// Undoes the last steps, termination included.

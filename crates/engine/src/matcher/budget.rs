@@ -161,14 +161,25 @@ impl Matcher {
         }
     }
 
-    /// Whether there is time for the rest after a token, found out by taking it.
+    /// Whether there is time for the rest after a token, found out by taking it. If that cannot be told, neither can the mask.
     fn is_in_time(&mut self, token: TokenId) -> bool {
         let bytes = self.bound.vocabulary().spelling(token).to_vec();
-        let is_taken = self.advance(&bytes, Charge::Token).is_ok();
-        if is_taken {
-            self.undo(1);
+        // Taking a token counts steps of its own.
+        let meter = self.buffers.meter.clone();
+        let taken = self.advance(&bytes, Charge::Token);
+        self.buffers.meter = meter;
+        match taken {
+            Ok(()) => {
+                self.undo(1);
+                true
+            }
+            Err(error) => {
+                if error.is_undecided() {
+                    self.buffers.meter.give_up();
+                }
+                false
+            }
         }
-        is_taken
     }
 
     /// After a token: forgets the threads for which it is too late, and lets what must end now end. Returns whether there is one left that

@@ -265,7 +265,7 @@ impl Matcher {
             return live.is_empty();
         }
         let mut fork = self.fork();
-        !live.iter().any(|byte| fork.takes(byte))
+        !live.iter().any(|byte| fork.takes(byte).unwrap_or(true))
     }
 
     /// Whether the end was accepted.
@@ -273,14 +273,14 @@ impl Matcher {
         self.now().terminated
     }
 
-    /// The bytes that may come next.
+    /// The bytes that may come next; one of which that cannot be told within the steps of a token is among them.
     pub fn next_bytes(&self) -> ByteSet {
         let live = self.live_bytes();
         if self.distinct.is_none() {
             return live;
         }
         let mut fork = self.fork();
-        live.iter().filter(|&byte| fork.takes(byte)).collect()
+        live.iter().filter(|&byte| fork.takes(byte).unwrap_or(true)).collect()
     }
 
     /// The same, and those that would only repeat a value that must be new.

@@ -107,6 +107,11 @@ impl Meter {
         true
     }
 
+    /// The work has to end, because a part of it had to.
+    pub(crate) fn give_up(&mut self) {
+        (self.over, self.credit) = (self.over.or(Some(Over::Steps)), 0);
+    }
+
     /// Whether the work has to end, and why.
     #[inline]
     pub(crate) fn over(&self) -> Option<Over> {

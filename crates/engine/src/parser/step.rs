@@ -15,6 +15,7 @@ use super::words::{self, add_living, may_close};
 use crate::count::{Bounds, Count};
 use crate::leaf::{Leaf, LeafState, TextNext};
 use crate::program::network::Callee;
+use crate::program::words::Words;
 use crate::program::{At, Call, Cell, Kind, LeafId, NetState, Place, Program};
 use crate::seen::Seen;
 use crate::tuning::{FastPath, may_take, tuning};
@@ -279,6 +280,13 @@ pub(crate) fn call_from<S: Stacks>(
     call: &Call,
     stack: StackId,
 ) -> Option<(At, StackId)> {
+    if program.words().is_some_and(Words::has_order)
+        && matches!(call.callee, Callee::Leaf(_))
+        && !call.tail
+        && !words::leads_back(program, stacks, program.returning(call), stack)
+    {
+        return None;
+    }
     let stack =
         if call.tail { stack } else { stacks.push(program, Frame::at(program.returning(call)), stack) };
     enter(program, stacks, call.callee, stack)

@@ -6,9 +6,10 @@ use smallvec::SmallVec;
 
 use super::stack::{Frame, Resume, StackId, Stacks};
 use super::thread::Thread;
+use crate::count::Count;
 use crate::program::network::WordId;
 use crate::program::words::{Awaited, Question, WordListId};
-use crate::program::{At, NetState, Place, Program};
+use crate::program::{At, Kind, NetState, Program};
 
 /// The frames from the top of a stack down to a place, the first on top, and what is below.
 struct Path {
@@ -71,14 +72,6 @@ impl Program {
             At::Leaf(..) => None,
         }
     }
-
-    fn awaited_at(&self, state: NetState) -> Option<Awaited> {
-        match self.place(state) {
-            Place::Done => None,
-            Place::Cell(cell) => cell.awaited,
-            Place::Node { .. } => self.words()?.of_node(state.node()?).copied(),
-        }
-    }
 }
 
 /// Adds the stacks on which a word is new, with scopes that have seen it.
@@ -127,7 +120,11 @@ fn for_living<S: Stacks>(
     thread: Thread,
     add: &mut impl FnMut(&mut S, Thread),
 ) {
-    let standing = Standing { lists: SmallVec::from_slice(&[awaited.list]), may_end: awaited.may_end };
+    let standing = Standing {
+        lists: SmallVec::from_slice(&[awaited.list]),
+        may_end: awaited.may_end,
+        is_last: awaited.is_last,
+    };
     // Nearly always the scope is the first frame.
     let (mut frames, mut stack, mut at) = (Vec::new(), thread.stack, standing.clone());
     loop {
@@ -147,6 +144,20 @@ fn for_living<S: Stacks>(
     }
 }
 
+/// Whether what is called may be left again, on some of the stacks.
+#[cold]
+pub(super) fn leads_back<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    behind: NetState,
+    stack: StackId,
+) -> bool {
+    let Some(awaited) = program.awaited_at(behind) else { return true };
+    let mut is_alive = false;
+    for_living(program, stacks, awaited, Thread::network(behind, stack), &mut |_, _| is_alive = true);
+    is_alive
+}
+
 /// What may come first on the way from a place down a stack.
 #[derive(Clone)]
 struct Standing {
@@ -154,6 +165,8 @@ struct Standing {
     lists: SmallVec<[WordListId; 2]>,
     /// What was passed so far may end.
     may_end: bool,
+    /// Another value, behind which only the end may come.
+    is_last: bool,
 }
 
 impl Standing {
@@ -168,12 +181,16 @@ impl Standing {
         let (state, may_leave) = match frame.resume() {
             Resume::Words { .. } => {
                 let lists = self.lists.iter().map(|list| Question::IsAnyNew(*list));
-                let mut questions = lists.chain(self.may_end.then_some(Question::MayClose));
+                let mut questions = lists.chain((self.may_end || self.is_last).then_some(Question::MayClose));
                 return Some(questions.any(|question| ask(program, stacks, frame, below, question)));
             }
             Resume::Finish | Resume::Scope { .. } => return Some(true),
             _ if !self.may_end => return None,
             Resume::Limit { .. } => return None,
+            // Nothing follows but the end of that machine.
+            Resume::At(state) if program.standing(At::Network(state), Count::default()) == Kind::End => {
+                return None;
+            }
             Resume::At(state) => (state, false),
             Resume::Loop { index, rounds } => {
                 let counted = program.counted(index);
@@ -184,6 +201,7 @@ impl Standing {
         let Some(awaited) = program.awaited_at(state) else { return Some(true) };
         self.lists.push(awaited.list);
         self.may_end = awaited.may_end || may_leave;
+        self.is_last |= awaited.is_last;
         None
     }
 }

@@ -72,8 +72,12 @@ impl fmt::Display for Listing<'_> {
             writeln!(f, "loop {index}: machine {}, {}", counted.body, Bounds(counted.min, counted.max))?;
         }
         for (index, scope) in program.network.scopes.iter().enumerate() {
-            let required = scope.required.len();
-            writeln!(f, "scope {index}: machine {}, {required} keys required", scope.body)?;
+            let (required, needs) = (scope.required.len(), scope.needs.len());
+            write!(f, "scope {index}: machine {}, {required} keys required", scope.body)?;
+            if needs > 0 {
+                write!(f, ", {needs} pairs of which one needs the other")?;
+            }
+            writeln!(f)?;
         }
         for (index, leaf) in program.leaves.iter().enumerate() {
             writeln!(f, "leaf {index}: {}", Kind(leaf))?;

@@ -415,7 +415,7 @@ impl Exits {
 
     /// Whether a scope that has seen nothing can be completed: its body by any words or by one value, or all that it requires can be written.
     pub(crate) fn scope_at(&self, index: u32, scope: &Scope) -> bool {
-        if scope.required.is_empty() {
+        if scope.wanted.is_empty() {
             self.paths.machines[scope.body as usize].is_some() || self.scopes[index as usize].is_single
         } else {
             self.scopes[index as usize].is_open

@@ -305,6 +305,20 @@ impl Program {
         self.words.as_ref().zip(self.scope(index).words.as_deref())
     }
 
+    /// Whether the words of a scope come in one order, so that it may be too late for one of them.
+    pub(crate) fn has_order(&self, index: u32) -> bool {
+        self.scope(index).words.as_ref().is_some_and(|words| !words.behind.is_empty())
+    }
+
+    /// What a state awaits, if not just anything may come.
+    pub(crate) fn awaited_at(&self, state: NetState) -> Option<Awaited> {
+        match self.place(state) {
+            Place::Done => None,
+            Place::Cell(cell) => cell.awaited,
+            Place::Node { .. } => self.words()?.of_node(state.node()?).copied(),
+        }
+    }
+
     /// The word of a check, if its scope keeps a set of words.
     fn word_at(&self, check: NodeId) -> Option<WordId> {
         self.network.word_checks.get(&check).copied().filter(|_| self.network.set_checks.contains(&check))
@@ -631,6 +645,10 @@ impl Program {
     fn ends_where_it_dies(&self, call: &Call, follow: impl Fn(NetState) -> Option<ByteSet>) -> bool {
         let Callee::Leaf(leaf) = call.callee else { return false };
         let Leaf::Window { automaton, .. } = self.leaf(leaf) else { return false };
+        // Whether it may be called depends on the words that were seen.
+        if self.words().is_some_and(Words::has_order) && self.awaited_at(self.returning(call)).is_some() {
+            return false;
+        }
         // What follows a tail call depends on the stack.
         let behind = if call.tail { None } else { self.unchecked(self.returning(call)) };
         let follow = behind.and_then(follow);

@@ -94,6 +94,10 @@ pub(crate) struct WordScope {
     pub(crate) words: Box<[WordId]>,
     /// Those that must be in the set when the scope ends.
     pub(crate) required: Box<[u64]>,
+    /// Pairs of bits: with the first in the set, the second must be.
+    pub(crate) needs: Box<[(u32, u32)]>,
+    /// If the words come in one order: for each, the bits of those that may still come behind it.
+    pub(crate) behind: Box<[u64]>,
     /// There are other values, which are listed.
     pub(crate) has_others: bool,
 }
@@ -164,6 +168,10 @@ pub(crate) struct Scope {
     pub(crate) body: u32,
     /// The strings that must be among the values when it ends, in the form in which values are compared.
     pub(crate) required: Box<[Box<[u8]>]>,
+    /// Pairs of strings, ascending: with the first among the values, the second must be.
+    pub(crate) needs: Box<[(Box<[u8]>, Box<[u8]>)]>,
+    /// The strings that may be missing when it ends: those that are required, and those that others need. Ascending.
+    pub(crate) wanted: Box<[Box<[u8]>]>,
     pub(crate) values: Values,
     /// How many different values there are of those kinds of which there are finitely many, at most; many if that is not known.
     pub(crate) finite: u32,
@@ -179,9 +187,38 @@ impl Scope {
         self.words.as_ref().is_none_or(|words| words.has_others)
     }
 
-    /// The strings that must be among the values that are listed.
+    /// The strings that may be missing among the values that are listed.
     pub(crate) fn listed(&self) -> &[Box<[u8]>] {
-        if self.words.is_some() { &[] } else { &self.required }
+        if self.words.is_some() { &[] } else { &self.wanted }
+    }
+
+    /// Its words in their order, if they have one.
+    pub(crate) fn words_in_order(&self) -> Vec<WordId> {
+        let Some(scope) = self.words.as_ref().filter(|scope| !scope.behind.is_empty()) else {
+            return Vec::new();
+        };
+        let behind = scope.behind.chunks(scope.required.len());
+        let count = |bits: &[u64]| Reverse(bits.iter().map(|bits| bits.count_ones()).sum::<u32>());
+        let mut words: Vec<_> = behind.map(count).zip(scope.words.iter().copied()).collect();
+        words.sort_unstable();
+        words.into_iter().map(|(_, word)| word).collect()
+    }
+
+    /// Whether values that are listed may need others.
+    pub(crate) fn has_listed_needs(&self) -> bool {
+        self.words.is_none() && !self.needs.is_empty()
+    }
+
+    /// What a string among the values needs.
+    pub(crate) fn needs_of<'s>(&'s self, form: &'s [u8]) -> impl Iterator<Item = &'s [u8]> {
+        let first = self.needs.partition_point(|(one, _)| **one < *form);
+        self.needs[first..].iter().take_while(move |(one, _)| **one == *form).map(|(_, other)| &**other)
+    }
+
+    /// Whether a string is required, or something needs it that was seen.
+    pub(crate) fn wants(&self, form: &[u8], was_seen: impl Fn(&[u8]) -> bool) -> bool {
+        self.required.binary_search_by(|name| (**name).cmp(form)).is_ok()
+            || self.needs.iter().any(|(one, other)| **other == *form && was_seen(one))
     }
 }
 

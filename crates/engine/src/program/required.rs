@@ -8,7 +8,7 @@
 //!                                      ^ here, a leads back here, and so does b: both can be written, in any order
 //! ```
 //! A node is *open* if each required key has a path from it that passes no check but the key's own and leads to an open node again, from which
-//! there is a path to the end. The greatest such set is found by taking away nodes that are not open, until all are. It may be too small, as
+//! there is a path to the end. A key that others need counts as required. The greatest such set is found by taking away nodes that are not open, until all are. It may be too small, as
 //! where keys are counted; it is never too large.
 
 use maskwright_automata::Grouped;
@@ -59,7 +59,7 @@ pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
                 (*scope, changed) = (Fresh { is_open: true, is_infinite, ..*scope }, true);
             }
             let about = &network.scopes[index as usize];
-            if about.required.is_empty()
+            if about.wanted.is_empty()
                 && !exits.scope_at(index, about)
                 && has_single_check(network, &exits, &machines, about, &mut steps)
             {
@@ -132,14 +132,16 @@ impl Open {
         nodes.any(|&node| {
             let Node::Call { callee, next } = network.nodes[node.index()] else { return false };
             let part = machines.part_at(network, node);
-            let leads_on = |node| exits.leads_out(node) || self.node(node).any(|open| open == index);
+            let leads_on = |node| {
+                scope.needs.is_empty() && exits.leads_out(node) || self.node(node).any(|open| open == index)
+            };
             let must_go_on = network.rounds(callee).min > 1;
             (callee == Callee::Check || part.is_some()) && !leads_on(next)
                 || part.is_some_and(|part| must_go_on && !exits.machine(part))
         })
     }
 
-    /// For each value that an open scope requires, whether the member that it is the key of has infinitely many values.
+    /// For each value that an open scope may lack, whether the member that it is the key of has infinitely many values.
     pub(crate) fn infinite(&self, index: u32) -> &[bool] {
         self.infinite.get(&index).map_or(&[], |names| names)
     }
@@ -233,7 +235,7 @@ fn open_nodes(
         let found = network.names.binary_search_by(|one| (**one).cmp(name));
         found.ok().map(|at| at as u32)
     };
-    let names = scope.required.iter().map(|name| place(name)).collect::<Option<Vec<u32>>>()?;
+    let names = scope.wanted.iter().map(|name| place(name)).collect::<Option<Vec<u32>>>()?;
     let parts = machines.parts(network, scope.body);
     // About so many visits of nodes are needed for the machines, and for each round behind them.
     let size: usize = parts.iter().map(|part| machines.nodes[*part as usize].len()).sum();
@@ -345,7 +347,9 @@ pub(super) struct Machines {
 impl Machines {
     pub(super) fn of(network: &Network) -> Self {
         let count = network.machines.len() as u32;
-        let nodes: Vec<Vec<NodeId>> = (0..count).map(|machine| nodes_of(network, machine)).collect();
+        let mut seen = vec![u32::MAX; network.nodes.len()];
+        let nodes: Vec<Vec<NodeId>> =
+            (0..count).map(|machine| nodes_of(network, machine, &mut seen)).collect();
         let has_check = |nodes: &Vec<NodeId>| {
             nodes
                 .iter()
@@ -409,12 +413,12 @@ fn called(network: &Network, node: NodeId) -> Option<u32> {
     }
 }
 
-/// The nodes of a machine, in the order in which they are met.
-fn nodes_of(network: &Network, machine: u32) -> Vec<NodeId> {
+/// The nodes of a machine, in the order in which they are met. `seen` says for each node by which machine it was met last.
+fn nodes_of(network: &Network, machine: u32, seen: &mut [u32]) -> Vec<NodeId> {
     let mut work: Vec<NodeId> = network.machines[machine as usize].start.to_vec();
-    let (mut nodes, mut seen) = (Vec::new(), FxHashSet::default());
+    let mut nodes = Vec::new();
     while let Some(node) = work.pop() {
-        if seen.insert(node) {
+        if core::mem::replace(&mut seen[node.index()], machine) != machine {
             nodes.push(node);
             work.extend(successors(network, node));
         }

@@ -10,9 +10,12 @@
 //! and of `"name"` and `"nick"` only `"na` if the other was written.
 //!
 //! That is enough if behind every word the scope can go on, whatever was seen: it may end, and if it lacks words that it requires, each of them may come
-//! next. This is so for objects whose members do not depend on one another, and it is proved for each scope ([`ScopeWords`]). Scopes of another kind list their values.
+//! next. A word that others need is as good as required, once one of them was seen. This is so for objects whose members depend on one another in no other way, and it is proved
+//! for each scope ([`ScopeWords`]). Scopes of another kind list their values.
 
+use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::network::{Callee, Network, Node, NodeId, Scope, Values, WordId, WordScope};
 use super::required::{Machines, successors};
@@ -23,6 +26,8 @@ use crate::tuning::{FastPath, may_take, tuning};
 
 /// A scope with more words lists them: each set of them takes a bit for each word.
 const MAX_SET_WORDS: usize = 4_096;
+/// No more lazy states are looked at to find out whether words have an order.
+const MAX_CELLS: usize = 20_000;
 /// No more memory is used to find out which words places await, in words of 64 bits.
 const MAX_TABLE: usize = 4_000_000;
 
@@ -39,7 +44,7 @@ pub(crate) struct WordListId(u32);
 pub(crate) enum Question {
     /// Whether it has seen everything that it requires.
     MayClose,
-    /// Whether a word of a list is new.
+    /// Whether a word of a list is new, and where words have an order, whether what is missing then may come behind it.
     IsAnyNew(WordListId),
     /// All of them.
     Everything,
@@ -52,6 +57,8 @@ pub(crate) struct Awaited {
     pub(crate) list: WordListId,
     /// Or the end of the machine.
     pub(crate) may_end: bool,
+    /// Or another value, behind which only the end may come.
+    pub(crate) is_last: bool,
 }
 
 /// What a program knows of the words of its scopes.
@@ -61,6 +68,8 @@ pub(crate) struct Words {
     lists: Slices<WordId>,
     /// A set: the number of its scope, and bits.
     sets: Slices<u64>,
+    /// The words of some scope have an order.
+    has_order: bool,
 }
 
 impl Words {
@@ -95,15 +104,22 @@ impl Words {
         if !is_any || !may_take(FastPath::WordSets) {
             return None;
         }
-        let mut awaited = FxHashMap::default();
+        let (mut awaited, mut has_order) = (FxHashMap::default(), false);
         for (scope, found) in network.scopes.iter_mut().zip(found) {
             let Some(found) = found else { continue };
             (scope.values, scope.finite, scope.is_mixed) = (Values::Endless, 0, false);
+            has_order |= !found.words.behind.is_empty();
             scope.words = Some(Box::new(found.words));
             awaited.extend(found.awaited);
             network.set_checks.extend(found.checks);
         }
-        Some(Self { awaited, lists, sets: Slices::new() })
+        Some(Self { awaited, lists, sets: Slices::new(), has_order })
+    }
+
+    /// Whether a place may be alive from which a call leads to a dead end.
+    #[inline]
+    pub(crate) fn has_order(&self) -> bool {
+        self.has_order
     }
 
     /// What a node awaits.
@@ -122,7 +138,8 @@ impl Words {
         words.sort_unstable();
         words.dedup();
         let list = WordListId(self.lists.number(&words));
-        Some(Awaited { list, may_end: returns || all.iter().any(|one| one.may_end) })
+        let may_end = returns || all.iter().any(|one| one.may_end);
+        Some(Awaited { list, may_end, is_last: all.iter().any(|one| one.is_last) })
     }
 
     fn list(&self, list: WordListId) -> &[WordId] {
@@ -133,6 +150,9 @@ impl Words {
     pub(crate) fn answer(&self, scope: &WordScope, set: WordSetId, question: Question) -> bool {
         match question {
             Question::MayClose => self.may_close(scope, set),
+            Question::IsAnyNew(list) if !scope.behind.is_empty() => {
+                self.list(list).iter().any(|word| self.leads_on(scope, set, *word))
+            }
             Question::IsAnyNew(list) => {
                 let (list, seen) = (self.list(list), self.bits(set).iter().map(|bits| bits.count_ones()));
                 // PERF: nearly always there are more words than were seen.
@@ -174,7 +194,23 @@ impl Words {
 
     /// Whether a scope has seen everything that it requires.
     fn may_close(&self, scope: &WordScope, set: WordSetId) -> bool {
-        self.bits(set).iter().zip(&scope.required).all(|(seen, required)| seen & required == *required)
+        let bits = self.bits(set);
+        let has = |bit: u32| bits[bit as usize / 64] >> (bit % 64) & 1 == 1;
+        bits.iter().zip(&scope.required).all(|(seen, required)| seen & required == *required)
+            && scope.needs.iter().all(|&(one, other)| !has(one) || has(other))
+    }
+
+    /// Whether a word may come next, where words have an order: all that is missing behind it may come behind it.
+    fn leads_on(&self, scope: &WordScope, set: WordSetId, word: WordId) -> bool {
+        let Ok(at) = scope.words.binary_search(&word) else { return false };
+        let (seen, stride) = (self.bits(set), scope.required.len());
+        let has = |bits: &[u64], bit: usize| bits[bit / 64] >> (bit % 64) & 1 == 1;
+        let behind = &scope.behind[at * stride..(at + 1) * stride];
+        // The pairs are closed: what a word needs through others is among them.
+        scope.needs.iter().all(|&(one, other)| {
+            let (one, other) = (one as usize, other as usize);
+            !(has(seen, one) || one == at) || has(seen, other) || other == at || has(behind, other)
+        })
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -191,6 +227,22 @@ struct Found {
     checks: Vec<NodeId>,
 }
 
+/// All pairs that follow from some.
+fn closed(needs: &[(u32, u32)], count: usize) -> Box<[(u32, u32)]> {
+    let next = Grouped::new(count, needs.iter().copied());
+    let mut all = Vec::with_capacity(needs.len());
+    for word in 0..count as u32 {
+        let (mut seen, mut work) = (FxHashSet::default(), next.of(word).to_vec());
+        while let Some(other) = work.pop() {
+            if other != word && seen.insert(other) {
+                all.push((word, other));
+                work.extend_from_slice(next.of(other));
+            }
+        }
+    }
+    all.into()
+}
+
 /// A node of another scope.
 const NOWHERE: u32 = u32::MAX;
 
@@ -200,7 +252,8 @@ struct ScopeWords<'n> {
     machines: &'n Machines,
     body: u32,
     words: Vec<WordId>,
-    required: Vec<u64>,
+    /// Those that it requires, and those that others need.
+    wanted: Vec<u64>,
     /// The nodes of the scope's body and of the machines that it calls, with their machines.
     nodes: Vec<(NodeId, u32)>,
     /// The places of nodes in `nodes`.
@@ -250,12 +303,20 @@ impl<'n> ScopeWords<'n> {
                 return None;
             }
         }
-        let mut required = vec![0; stride];
-        for name in &scope.required {
-            let is_it = |word: &WordId| *network.words[word.0 as usize] == **name;
-            let at = words.iter().position(is_it)?;
-            required[at / 64] |= 1 << (at % 64);
-        }
+        let of_form: FxHashMap<&[u8], u32> =
+            (0..).zip(&words).map(|(at, word)| (&*network.words[word.0 as usize], at)).collect();
+        let bits = |names: &[Box<[u8]>]| {
+            let mut bits = vec![0; stride];
+            for name in names {
+                let at = *of_form.get(&**name)?;
+                bits[at as usize / 64] |= 1 << (at % 64);
+            }
+            Some(bits)
+        };
+        let (required, wanted) = (bits(&scope.required)?, bits(&scope.wanted)?);
+        let pair =
+            |(one, other): &(Box<[u8]>, Box<[u8]>)| Some((*of_form.get(&**one)?, *of_form.get(&**other)?));
+        let mut needs: Box<[(u32, u32)]> = scope.needs.iter().map(pair).collect::<Option<_>>()?;
         for (at, (node, _)) in nodes.iter().enumerate() {
             places[node.index()] = at as u32;
         }
@@ -263,7 +324,7 @@ impl<'n> ScopeWords<'n> {
             network,
             machines,
             body: scope.body,
-            required,
+            wanted,
             places,
             first: vec![0; nodes.len() * stride],
             ends: vec![false; nodes.len()],
@@ -274,20 +335,31 @@ impl<'n> ScopeWords<'n> {
         };
         while scope.look() {}
         scope.follow();
-        let awaited = scope.can_go_on().then(|| scope.awaited(lists));
+        let (mut awaited, mut behind) = (None, Vec::new());
+        if scope.can_go_on() {
+            awaited = Some(scope.awaited(lists));
+        } else if !needs.is_empty()
+            && required.iter().all(|bits| *bits == 0)
+            && let Some(order) = scope.order()
+        {
+            (awaited, behind) = (Some(scope.awaited_in_order(lists)), order);
+            needs = closed(&needs, scope.words.len());
+        }
         for (node, _) in &scope.nodes {
             scope.places[node.index()] = NOWHERE;
         }
         let words = WordScope {
             words: scope.words.into(),
-            required: scope.required.into(),
+            required: required.into(),
+            needs,
+            behind: behind.into(),
             has_others: !others.is_empty(),
         };
         Some(Found { words, awaited: awaited?, checks })
     }
 
     fn stride(&self) -> usize {
-        self.required.len()
+        self.wanted.len()
     }
 
     /// Looks at all nodes once more, the last first. Returns whether something is new.
@@ -300,7 +372,7 @@ impl<'n> ScopeWords<'n> {
                 Node::Call { callee: Callee::Check, .. } => match self.network.word_checks.get(&node) {
                     Some(word) => {
                         let bit = self.words.binary_search(word).unwrap_or(0);
-                        let bits = &mut self.first[at * self.required.len() + bit / 64];
+                        let bits = &mut self.first[at * self.wanted.len() + bit / 64];
                         changed |= *bits >> (bit % 64) & 1 == 0;
                         *bits |= 1 << (bit % 64);
                     }
@@ -359,7 +431,7 @@ impl<'n> ScopeWords<'n> {
         let places: Vec<usize> = again.iter().chain([&node]).filter_map(|node| self.at(*node)).collect();
         (0..self.stride()).all(|word| {
             let first = places.iter().fold(0, |all, at| all | self.first[at * self.stride() + word]);
-            first & self.required[word] == self.required[word]
+            first & self.wanted[word] == self.wanted[word]
         })
     }
 
@@ -414,7 +486,7 @@ impl<'n> ScopeWords<'n> {
     }
 
     fn requires(&self) -> bool {
-        self.required.iter().any(|bits| *bits != 0)
+        self.wanted.iter().any(|bits| *bits != 0)
     }
 
     /// Whether a node is a dead end if certain words were seen. Where something is missing, to end is no way out, unless what is missing may come
@@ -436,8 +508,143 @@ impl<'n> ScopeWords<'n> {
             words.clear();
             words.extend(self.words.iter().enumerate().filter(has).map(|(_, word)| *word));
             let list = WordListId(lists.number(&words));
-            (self.nodes[at].0, Awaited { list, may_end: self.ends[at] })
+            (self.nodes[at].0, Awaited { list, may_end: self.ends[at], is_last: false })
         };
         awaiting.map(await_words).collect()
+    }
+
+    /// For each word, those that may come behind it, if the words have an order: each of those that come later may come next, and other values come behind all of them.
+    fn order(&self) -> Option<Vec<u64>> {
+        let stride = self.stride();
+        let bits = |node: NodeId| self.at(node).map(|at| &self.first[at * stride..(at + 1) * stride]);
+        let mut behind: Vec<Option<Vec<u64>>> = vec![None; self.words.len()];
+        for &(node, _) in &self.nodes {
+            let Node::Call { callee, next } = self.network.nodes[node.index()] else { continue };
+            let first = bits(next)?;
+            match (callee, self.network.word_checks.get(&node)) {
+                (Callee::Check, Some(word)) => {
+                    let of = &mut behind[self.words.binary_search(word).ok()?];
+                    if *of.get_or_insert_with(|| first.to_vec()) != first {
+                        return None;
+                    }
+                }
+                // Nothing comes behind another value, nor behind a machine in which words come.
+                _ if (callee == Callee::Check || self.machines.part_at(self.network, node).is_some())
+                    && (first.iter().any(|bits| *bits != 0) || matches!(callee, Callee::Limit(_))) =>
+                {
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        let behind = behind.into_iter().collect::<Option<Vec<Vec<u64>>>>()?;
+        let count = |of: &[u64]| of.iter().map(|bits| bits.count_ones() as usize).sum::<usize>();
+        let mut order: Vec<usize> = (0..self.words.len()).collect();
+        order.sort_by_key(|at| count(&behind[*at]));
+        let mut later = vec![0; stride];
+        for at in order {
+            if behind[at] != later {
+                return None;
+            }
+            later[at / 64] |= 1 << (at % 64);
+        }
+        self.calls_agree().then(|| behind.concat())
+    }
+
+    /// Whether a call leads to the same as everything else that may come where it stands: nobody looks at words inside of what is called, but for leaves.
+    fn calls_agree(&self) -> bool {
+        let mut cells: FxHashSet<SmallVec<[NodeId; 8]>> = FxHashSet::default();
+        let mut work: Vec<SmallVec<[NodeId; 8]>> = Vec::new();
+        let mut parts: Vec<u32> = self.nodes.iter().map(|(_, machine)| *machine).collect();
+        parts.dedup();
+        let cell = |from: &[NodeId], work: &mut Vec<SmallVec<[NodeId; 8]>>| {
+            let mut nodes = SmallVec::new();
+            let returns = self.network.wide_closure(from, &mut nodes);
+            work.push(nodes.clone());
+            (nodes, returns)
+        };
+        let agree = |nodes: &[NodeId], returns: bool| {
+            let Some(places) = nodes.iter().map(|node| self.at(*node)).collect::<Option<Vec<_>>>() else {
+                return false;
+            };
+            let stride = self.stride();
+            let of =
+                |at: usize| (&self.first[at * stride..(at + 1) * stride], self.ends[at], self.others[at]);
+            // Before a leaf is called, somebody asks what comes behind it.
+            let is_call = |at: &&usize| {
+                let node = self.nodes[**at].0;
+                let Node::Call { callee, next } = self.network.nodes[node.index()] else { return false };
+                let is_last = || matches!(self.network.nodes[next.index()], Node::Final);
+                match callee {
+                    Callee::Check => false,
+                    Callee::Leaf(_) => is_last(),
+                    _ => self.machines.part_at(self.network, node).is_none(),
+                }
+            };
+            let Some(&call) = places.iter().find(is_call) else { return true };
+            !returns && places.iter().all(|at| of(*at) == of(call))
+        };
+        let starts: Vec<Vec<NodeId>> =
+            parts.iter().map(|part| self.network.machines[*part as usize].start.to_vec()).collect();
+        for start in &starts {
+            let (nodes, returns) = cell(start, &mut work);
+            if !agree(&nodes, returns) {
+                return false;
+            }
+        }
+        while let Some(nodes) = work.pop() {
+            if !cells.insert(nodes.clone()) {
+                continue;
+            }
+            if cells.len() > MAX_CELLS {
+                return false;
+            }
+            let mut targets: Vec<Vec<NodeId>> = Vec::new();
+            let mut callees: FxHashMap<(Callee, Option<WordId>), Vec<NodeId>> = FxHashMap::default();
+            let mut ends: Vec<u16> = Vec::new();
+            for node in &nodes {
+                match self.network.nodes[node.index()] {
+                    Node::Byte { low, high, .. } => ends.extend([u16::from(low), u16::from(high) + 1]),
+                    Node::Call { callee, next } => {
+                        let word = self.network.word_checks.get(node).copied();
+                        callees.entry((callee, word)).or_default().push(next);
+                    }
+                    Node::Split { .. } | Node::Final => {}
+                }
+            }
+            ends.sort_unstable();
+            ends.dedup();
+            for start in ends {
+                let step = |node: &NodeId| match self.network.nodes[node.index()] {
+                    Node::Byte { low, high, next } if (u16::from(low)..=u16::from(high)).contains(&start) => {
+                        Some(next)
+                    }
+                    _ => None,
+                };
+                targets.push(nodes.iter().filter_map(step).collect());
+            }
+            targets.extend(callees.into_values());
+            for target in targets.iter().filter(|target| !target.is_empty()) {
+                let (nodes, returns) = cell(target, &mut work);
+                if !agree(&nodes, returns) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// What every node awaits, where the words have an order.
+    fn awaited_in_order(&self, lists: &Slices<WordId>) -> Vec<(NodeId, Awaited)> {
+        let stride = self.stride();
+        let await_words = |at: usize| {
+            let bits = &self.first[at * stride..(at + 1) * stride];
+            let has = |(bit, _): &(usize, &WordId)| bits[bit / 64] >> (bit % 64) & 1 == 1;
+            let words: Vec<WordId> =
+                self.words.iter().enumerate().filter(has).map(|(_, word)| *word).collect();
+            let list = WordListId(lists.number(&words));
+            (self.nodes[at].0, Awaited { list, may_end: self.ends[at], is_last: self.others[at] })
+        };
+        (0..self.nodes.len()).map(await_words).collect()
     }
 }

@@ -6,6 +6,7 @@ use maskwright_engine::{
     AutomatonCache, BoundProgram, Library, Limits, MatchError, Matcher, Strategy, compile,
 };
 use maskwright_grammar::{CharSet, Grammar, GrammarBuilder};
+use maskwright_vocab::TokenId;
 
 use crate::support::vocabulary;
 
@@ -69,6 +70,14 @@ fn too_many_parses_are_an_error() {
     assert_eq!(error, MatchError::TooAmbiguous);
     assert!(error.is_limit() && error.is_undecided());
     assert!(taken < 100, "{taken}");
+    // It is not known whether the token may come; that it may not would be a guess.
+    assert_eq!(matcher.allows(TokenId(0)), Err(MatchError::TooAmbiguous));
+    assert_eq!(matcher.allowed_of(&[TokenId(2), TokenId(0)]), Err(MatchError::TooAmbiguous));
+    assert_eq!(matcher.validate(&[TokenId(0)]), Err(MatchError::TooAmbiguous));
+    let stride = mask(&mut matcher).len();
+    let chain = matcher.fill_masks_for_chain(&[TokenId(0)], &mut vec![0; 2 * stride], stride);
+    assert_eq!(chain, Err(MatchError::TooAmbiguous));
+    assert_eq!(matcher.steps(), taken, "nothing has changed");
     // What needs fewer parses still goes.
     matcher.accept_bytes(b"B").expect("one rule is left");
 }

@@ -124,7 +124,11 @@ fn judge(name: &str, grammar: &Grammar, texts: &[Vec<u8>], seed: u64) {
                     let (shown, piece) = (text.escape_ascii(), bytes.escape_ascii());
                     assert_eq!(is_set(&plain, token.0), right, "{name}, plain: `{shown}` and then `{piece}`");
                     assert_eq!(is_set(&words, token.0), right, "{name}, fast: `{shown}` and then `{piece}`");
-                    assert_eq!(matcher.allows(token), right, "{name}, alone: `{shown}` and then `{piece}`");
+                    assert_eq!(
+                        matcher.allows(token),
+                        Ok(right),
+                        "{name}, alone: `{shown}` and then `{piece}`"
+                    );
                     if right {
                         allowed.push(token);
                     } else {
@@ -252,7 +256,7 @@ fn compare_ways(
             let mut allowed: Vec<TokenId> = Vec::new();
             for (token, bytes) in vocabulary.ordinary() {
                 let is_allowed = is_set(&words, token.0);
-                assert_eq!(matcher.allows(token), is_allowed, "{name}: `{}`", bytes.escape_ascii());
+                assert_eq!(matcher.allows(token), Ok(is_allowed), "{name}: `{}`", bytes.escape_ascii());
                 allowed.extend(is_allowed.then_some(token));
             }
             if allowed.is_empty() {

@@ -66,7 +66,12 @@ fn object(g: &mut GrammarBuilder, rng: &mut Rng, again: ExprId) -> ExprId {
     } else {
         body
     };
-    g.scope(body, required)
+    let mut needs: Vec<(Box<str>, Box<str>)> = Vec::new();
+    for _ in 0..if rng.below(2) == 0 { rng.below(5) } else { 0 } {
+        let mut name = || rng.choose(&names).map(|name| (**name).into()).unwrap_or_default();
+        needs.push((name(), name()));
+    }
+    g.scope_with_needs(body, required, needs)
 }
 
 fn random(rng: &mut Rng) -> Grammar {
@@ -115,7 +120,7 @@ fn tokens(rng: &mut Rng) -> Vec<Vec<u8>> {
 #[test]
 fn masks_are_those_of_lists() {
     let (mut compared, mut walked, mut listed, mut long) = (0, 0, 0, 0);
-    for seed in 0..40 {
+    for seed in 0..80 {
         let mut rng = Rng::new(seed);
         let grammar = random(&mut rng);
         let vocabulary = support::vocabulary(&tokens(&mut rng));

@@ -263,11 +263,13 @@ impl Copy<'_, '_> {
             Expr::Distinct(_) => {
                 return Err(Stop::Unwritten("an array whose items must differ (`uniqueItems`)"));
             }
-            Expr::Scope { body, required } if !is_gemma => {
+            Expr::Scope { body, required, needs } if !is_gemma => {
                 let body = self.expr(*body, place)?;
-                self.g.scope(body, required.iter().cloned())
+                self.g.scope_with_needs(body, required.iter().cloned(), needs.iter().cloned())
             }
-            Expr::Scope { body, required } if required.is_empty() => self.expr(*body, place)?,
+            Expr::Scope { body, required, needs } if required.is_empty() && needs.is_empty() => {
+                self.expr(*body, place)?
+            }
             Expr::Scope { .. } => return Err(Stop::Unwritten("an object whose names come in any order")),
             _ if place == Place::Name => return Err(Stop::Unwritten("a name like this")),
             Expr::Seq(parts) => {

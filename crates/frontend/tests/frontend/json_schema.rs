@@ -337,6 +337,8 @@ fn keys_in_any_order() {
         dependent["properties"].as_object().expect("an object").keys().cloned().collect();
     let pairs = names.iter().zip(names.iter().skip(1)).map(|(a, b)| (a.clone(), json!([b])));
     dependent["dependentRequired"] = pairs.collect::<serde_json::Map<_, _>>().into();
+    assert!(grammar_of(&dependent, &options).is_ok(), "which of them need others is remembered");
+    dependent["maxProperties"] = json!(20);
     let error = grammar_of(&dependent, &options).expect_err("too many states");
     assert_eq!(error.problems()[0].reason, Reason::Unsupported, "{error}");
 }

@@ -154,6 +154,32 @@ fn finite_sets_run_out_without_a_dead_end() {
 }
 
 /// More than a dozen keys are not followed by states, but by what was seen.
+#[test]
+fn keys_that_need_others_can_be_written_with_them() {
+    let members = |names: &[&str]| {
+        names.iter().map(|name| format!(r#""{name}":{{"type":"null"}}"#)).collect::<Vec<_>>().join(",")
+    };
+    let pairs = r#""dependentRequired":{"a":["w"],"aa":["x"],"bbb":["y"],"zz":["z","a"]}"#;
+    let (first, last) = (["a", "aa", "bbb", "zz"], ["w", "x", "y", "z"]);
+    for names in [
+        [first, last].concat(),
+        [last, first].concat(),
+        ["a", "w", "y", "bbb", "zz", "z", "x", "aa"].to_vec(),
+    ] {
+        for rest in [
+            "",
+            r#","additionalProperties":false"#,
+            r#","required":["zz"],"additionalProperties":false"#,
+            r#","minProperties":1"#,
+        ] {
+            let schema = format!(r#"{{"type":"object","properties":{{{}}},{pairs}{rest}}}"#, members(&names));
+            for order in [KeyOrder::Schema, KeyOrder::Any] {
+                assert!(walk(&schema, order, 60, 300) > 0, "{schema} ({order:?}): no walk came to an end");
+            }
+        }
+    }
+}
+
 fn many_keys(required: &str, rest: &str) -> String {
     let keys: Vec<String> =
         ('a'..='n').map(|key| format!(r#""{key}":{{"type":["null","boolean"]}}"#)).collect();

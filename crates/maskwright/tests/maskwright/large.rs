@@ -103,6 +103,10 @@ fn a_hundred_thousand_required_names() {
     let closed = schema(&json!({"type": "object", "required": names, "additionalProperties": false}));
     let error = refusal(&closed, Options::default());
     assert!(error.contains("`n0` is required, but `additionalProperties` forbids it"), "{error}");
+    let mut any_order = Options::default();
+    any_order.json_schema.key_order = maskwright::json_schema::KeyOrder::Any;
+    let error = refusal(&object, any_order);
+    assert!(error.contains("more than 40000 keys cannot be remembered in any order"), "{error}");
     let needed = schema(&json!({"type": "object", "dependentRequired": {"a": names}}));
     let error = refusal(&needed, Options::default());
     assert!(error.contains("5000 states") && error.contains("raise the limit `states`"), "{error}");

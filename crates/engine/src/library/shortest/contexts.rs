@@ -24,6 +24,14 @@ pub(crate) struct Needs {
     words: Box<[u32]>,
     /// The words that were not seen, a bit each: one of them may have begun.
     unseen: u128,
+    /// What words need that were not seen: pairs of numbers.
+    pairs: Box<[(u32, u32)]>,
+    /// The words in the order in which they come, where they have one and there are pairs.
+    order: Box<[u32]>,
+    /// Several words may have to come. Behind the next one they are taken in ascending order, so that none comes twice.
+    is_counted: bool,
+    /// The next one, too.
+    is_ascending: bool,
     /// The next value is new, whatever it is.
     is_sure: bool,
 }
@@ -40,17 +48,33 @@ impl Needs {
             network.followed_words().iter().position(|word| **word == *form).map(|at| at as u32)
         };
         let missing = scope.required.iter().filter(|form| !was_seen(form));
-        let words: Option<Box<[u32]>> = missing.map(|form| number(form)).collect();
+        let needed = scope.needs.iter().filter(|(one, other)| was_seen(one) && !was_seen(other));
+        let missing = missing.chain(needed.map(|(_, other)| other));
+        let words: Option<Vec<u32>> = missing.map(|form| number(form)).collect();
+        let pairs = scope.needs.iter().filter(|(one, other)| !was_seen(one) && !was_seen(other));
+        let pairs: Option<Box<[(u32, u32)]>> =
+            pairs.map(|(one, other)| Some((number(one)?, number(other)?))).collect();
+        let (words, pairs) = (words?, pairs?);
+        let order: Box<[u32]> = if pairs.is_empty() && words.len() < 2 {
+            Box::default()
+        } else {
+            scope.words_in_order().into_iter().map(|word| word.0).collect()
+        };
         let unseen = (0..).zip(network.followed_words()).filter(|(_, word)| !was_seen(word));
         let unseen = unseen.fold(0, |all, (at, _)| all | 1u128 << at);
-        Some(Self { words: words?, unseen, is_sure })
+        let words = with_needs(words, &pairs, &order);
+        // A scope that keeps a set of words needs no more of them than those that are wanted.
+        let is_counted = scope.words.is_none() && scope.wanted.is_empty();
+        Some(Self { words, unseen, pairs, order, is_counted, is_ascending: false, is_sure })
     }
 
     /// Of a scope that begins.
     pub(super) fn fresh(network: &Network, scope: &Scope) -> Option<Self> {
         let fresh = Self::of(network, scope, true, |_| false)?;
         // If some are required, they come first, and in their order.
-        Some(if fresh.words.is_empty() { fresh } else { Self { unseen: 0, ..fresh } })
+        let words = fresh.words.clone();
+        let required = Self { words, is_sure: true, ..Self::default() };
+        Some(if fresh.words.is_empty() { Self { is_ascending: true, ..fresh } } else { required })
     }
 }
 
@@ -99,19 +123,41 @@ impl Contexts {
 
     /// Behind a word; `None` if another comes first, or if it may have been seen.
     pub(super) fn after_word(&mut self, context: Context, word: u32) -> Option<Context> {
-        let Needs { words, unseen, .. } = &self.list[context.0 as usize];
+        let Needs { words, unseen, pairs, order, is_counted, is_ascending, .. } =
+            &self.list[context.0 as usize];
         if words.first() != Some(&word) && unseen >> word & 1 == 0 {
             return None;
         }
-        let words = words.iter().copied().filter(|missing| *missing != word).collect();
-        Some(self.intern(Needs { words, unseen: 0, is_sure: false }))
+        let needed = pairs.iter().filter(|(one, _)| *one == word).map(|(_, other)| *other);
+        let words = words.iter().copied().chain(needed).filter(|missing| *missing != word).collect();
+        let words = with_needs(words, pairs, order).into_iter().filter(|missing| *missing != word).collect();
+        let left = if *is_ascending { u128::MAX.checked_shl(word + 1).unwrap_or(0) } else { !(1 << word) };
+        let unseen = if *is_counted { unseen & left } else { 0 };
+        let is_counted = unseen != 0;
+        Some(self.intern(Needs { words, unseen, is_counted, is_ascending: is_counted, ..Needs::default() }))
     }
 
     /// Behind any other value.
     pub(super) fn after_value(&mut self, context: Context) -> Context {
         let words = self.list[context.0 as usize].words.clone();
-        self.intern(Needs { words, unseen: 0, is_sure: false })
+        self.intern(Needs { words, ..Needs::default() })
     }
+}
+
+/// Words that are missing, and what they need, each once, in their order if they have one.
+fn with_needs(words: Vec<u32>, pairs: &[(u32, u32)], order: &[u32]) -> Box<[u32]> {
+    let mut all: Vec<u32> = Vec::with_capacity(words.len());
+    let mut work: Vec<u32> = words.into_iter().rev().collect();
+    while let Some(word) = work.pop() {
+        if !all.contains(&word) {
+            all.push(word);
+            work.extend(pairs.iter().filter(|(one, _)| *one == word).map(|(_, other)| *other));
+        }
+    }
+    if !order.is_empty() {
+        all.sort_by_key(|word| order.iter().position(|one| one == word));
+    }
+    all.into()
 }
 
 /// So many nodes are looked at to find out which machines have checks.

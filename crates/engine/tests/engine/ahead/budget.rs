@@ -29,7 +29,7 @@ fn walk(rng: &mut Rng, matcher: &mut Matcher, tokens: u32, what: &dyn Fn() -> St
         matcher.set_strategy(Strategy::Fast);
         let accepting = matcher.is_accepting();
         for token in (0..matcher.bound().vocabulary().size() as u32).map(TokenId) {
-            let is_taken = matcher.allows(token);
+            let is_taken = matcher.allows(token).expect("no limit is met");
             assert_eq!(
                 is_taken,
                 mask.contains(token),
@@ -162,7 +162,7 @@ fn counters_are_counted() {
     assert_eq!(matcher.mask().expect("a mask").iter().collect::<Vec<_>>(), [TokenId(u32::from(b'.'))]);
     // What is taken back is there again.
     matcher.rollback(1).expect("there was a step");
-    assert!(matcher.allows(TokenId(u32::from(b'x'))));
+    assert_eq!(matcher.allows(TokenId(u32::from(b'x'))), Ok(true));
     matcher.set_budget(None).expect("nothing to keep");
     assert_eq!(matcher.budget_left(), None);
 }
@@ -282,7 +282,7 @@ fn a_limit_counts_the_tokens_that_have_a_byte_inside() {
                 let state = oracle.run(&oracle.start(), &spell(&longer));
                 // Every text goes on with `>`, which takes no token from inside, if it can go on at all.
                 let is_right = oracle.is_viable(&state) && inside(&tokens, &longer) <= limit;
-                assert_eq!(matcher.allows(token), is_right, "limit {limit}, {path:?} and then {token}");
+                assert_eq!(matcher.allows(token), Ok(is_right), "limit {limit}, {path:?} and then {token}");
                 assert_eq!(
                     matcher.mask().expect("a mask").contains(token),
                     is_right,

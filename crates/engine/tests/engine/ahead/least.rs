@@ -121,7 +121,7 @@ fn walk(rng: &mut Rng, matcher: &mut Matcher, search: &Search<'_>, what: &str, a
         let mut next = Vec::new();
         for (id, token) in (0..).map(TokenId).zip(search.tokens) {
             let is_allowed = mask.contains(id);
-            assert_eq!(matcher.allows(id), is_allowed, "{id} {}", what());
+            assert_eq!(matcher.allows(id), Ok(is_allowed), "{id} {}", what());
             next.extend(is_allowed.then_some(id));
             let longer = [&*text, &**token].concat();
             let state = search.oracle.run(&search.oracle.start(), &longer);
@@ -325,7 +325,7 @@ fn walk_with_values(rng: &mut Rng, bound: &Arc<BoundProgram>, need: u32) -> (usi
             assert!(left > 0, "{what}");
             let mask = matcher.mask().expect("a mask").clone();
             for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
-                assert_eq!(matcher.allows(token), mask.contains(token), "{token}, {what}");
+                assert_eq!(matcher.allows(token), Ok(mask.contains(token)), "{token}, {what}");
                 let mut free = matcher.fork();
                 free.set_budget(None).expect("nothing to keep");
                 if token == eos || free.accept(token).is_err() {
@@ -393,6 +393,34 @@ fn different(item: impl Fn(&mut GrammarBuilder) -> ExprId) -> Grammar {
 }
 
 #[test]
+fn different_words_are_kept_within_a_budget() {
+    let grammar = grammar(|g| {
+        let words = ["\"red\"", "\"blue\"", "\"green\"", "\"grey\""].map(|word| {
+            let word = g.bytes(word.as_bytes());
+            g.distinct(word)
+        });
+        let item = g.alt(words);
+        let comma = g.bytes(b",");
+        let more = g.seq([comma, item]);
+        let more = g.repeat(more, 2, None);
+        let (open, close) = (g.bytes(b"["), g.bytes(b"]"));
+        let array = g.seq([open, item, more, close]);
+        g.scope(array, [])
+    });
+    let vocabulary = tokens(&[
+        "[\"", "red", "blue", "g", "reen", "r", "e", "y", "d", "b", "l", "u", "n", "\",\"", "\"]", "\"", ",",
+        "]",
+    ]);
+    let bound = bind(&grammar, vocabulary).expect("a small grammar");
+    // [" red "," blue "," g reen "] and the end
+    assert_eq!(by_forks(&bound.matcher()), Some(9));
+    assert_eq!(bound.matcher().shortest_completion(), Some(9));
+    let (allowed, missed) = walk_with_values(&mut Rng::new(7), &bound, 9);
+    eprintln!("{allowed} tokens allowed, {missed} missed");
+    assert!(allowed > 100 && missed * 5 < allowed, "{allowed} allowed, {missed} missed");
+}
+
+#[test]
 fn values_that_may_run_out_are_refused_by_name() {
     let grammar = different(|g| {
         let words = ["\"red\"", "\"blue\"", "\"green\"", "\"grey\""].map(|word| g.bytes(word.as_bytes()));
@@ -433,9 +461,11 @@ fn walks_finish(bound: &Arc<BoundProgram>, likely: &[u8], seeds: core::ops::Rang
             let mut free = matcher.fork();
             free.set_budget(None).expect("nothing to keep");
             for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
-                assert_eq!(matcher.allows(token), mask.contains(token), "{token}, {what}");
-                late += usize::from(!mask.contains(token) && free.allows(token));
-                repeated += usize::from(!mask.contains(token) && !free.allows(token) && token != eos);
+                assert_eq!(matcher.allows(token), Ok(mask.contains(token)), "{token}, {what}");
+                late += usize::from(!mask.contains(token) && free.allows(token).expect("no limit is met"));
+                repeated += usize::from(
+                    !mask.contains(token) && !free.allows(token).expect("no limit is met") && token != eos,
+                );
             }
             // The end comes only where it must, so that the budget is used up.
             let all: Vec<TokenId> = mask.iter().filter(|token| *token != eos).collect();

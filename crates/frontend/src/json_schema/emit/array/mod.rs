@@ -15,13 +15,16 @@
 mod counted;
 mod unique;
 
-use maskwright_grammar::ExprId;
+use maskwright_grammar::{Expr, ExprId};
 
 use super::super::cases::Case;
 use super::super::path::PathId;
 use super::super::schemas::Window;
 use super::Emitter;
 use super::layout::Layout;
+
+/// More words are told apart together: a tree of them is smaller.
+const MAX_WORDS: usize = 128;
 
 /// What is common to all ways to write an array.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +76,28 @@ impl Emitter<'_> {
 
     /// An item, which must differ from others if the items are unique.
     fn told_apart(&mut self, item: ExprId, is_unique: bool) -> ExprId {
-        if is_unique { self.algebra.grammar.distinct(item) } else { item }
+        if !is_unique {
+            return item;
+        }
+        // Of words that are told apart each by itself the engine knows which are left.
+        let words = self.words_of(item);
+        if words.is_empty() {
+            return self.algebra.grammar.distinct(item);
+        }
+        let words: Vec<ExprId> = words.into_iter().map(|word| self.algebra.grammar.distinct(word)).collect();
+        self.algebra.grammar.alt(words)
+    }
+
+    /// The words that an item is one of; none if it may be something else, or if they are many.
+    fn words_of(&self, item: ExprId) -> Vec<ExprId> {
+        let is_word = |part: &ExprId| {
+            let scalar = |first: u8| first.is_ascii_alphanumeric() || matches!(first, b'"' | b'-');
+            matches!(self.algebra.grammar.expr(*part), Expr::Bytes(bytes) if bytes.first().copied().is_some_and(scalar))
+        };
+        match self.algebra.grammar.expr(item) {
+            Expr::Alt(parts) if parts.len() <= MAX_WORDS && parts.iter().all(is_word) => parts.to_vec(),
+            _ => Vec::new(),
+        }
     }
 
     /// An array with conditions on single items only.

@@ -39,6 +39,12 @@ use choices::KeyChoice;
 use demands::Demands;
 use keys::OtherKeys;
 
+/// Where more pairs of members are open, of which one needs the other, the engine remembers them.
+const MAX_OPEN_NEEDS: i32 = 2;
+
+/// The engine remembers no more pairs, and no more members of an object with pairs.
+const MAX_NEEDS: usize = 4_096;
+
 /// Up to this many other keys are counted.
 const MAX_COUNTED_KEYS: usize = 64;
 
@@ -53,6 +59,8 @@ struct Member<'s> {
     parts: Vec<Signed>,
     value: ExprId,
     required: bool,
+    /// The engine remembers whether it was written.
+    is_remembered: bool,
 }
 
 /// What an object is built from.
@@ -71,9 +79,42 @@ struct Plan<'s> {
 }
 
 impl Plan<'_> {
-    /// Whether only single members have conditions, apart from a least number of them.
-    fn is_independent(&self) -> bool {
-        self.needs.is_empty() && self.broken == 0 && self.choices.is_empty() && self.window.max.is_none()
+    /// Whether only single members have conditions, apart from a least number of them, and some may need others.
+    fn has_only_needs(&self) -> bool {
+        self.broken == 0 && self.choices.is_empty() && self.window.max.is_none()
+    }
+
+    /// Whether the engine can remember the members that need others.
+    fn has_few_needs(&self) -> bool {
+        self.needs.len() <= MAX_NEEDS && (self.needs.is_empty() || self.members.len() <= MAX_NEEDS)
+    }
+
+    /// Whether so many pairs are open somewhere that states would multiply. A pair is open from its first member to its last; those that begin with one member,
+    /// or end with one, make one state.
+    fn has_far_needs(&self) -> bool {
+        let count = self.members.len();
+        let (mut last, mut first) = (vec![0; count], vec![usize::MAX; count]);
+        for &(a, b) in &self.needs {
+            let (early, late) = (a.min(b), a.max(b));
+            last[early] = last[early].max(late);
+            first[late] = first[late].min(early);
+        }
+        let (mut begun, mut ending) = (vec![0i32; count + 1], vec![0i32; count + 1]);
+        for at in 0..count {
+            if last[at] > at {
+                begun[at] += 1;
+                begun[last[at]] -= 1;
+            }
+            if first[at] < at {
+                ending[first[at]] += 1;
+                ending[at] -= 1;
+            }
+        }
+        let mut open = (0, 0);
+        begun.into_iter().zip(ending).any(|(begun, ending)| {
+            open = (open.0 + begun, open.1 + ending);
+            open.0.min(open.1) > MAX_OPEN_NEEDS
+        })
     }
 
     /// Whether all schemas that must be broken are, given as bits.
@@ -141,7 +182,7 @@ impl<'s> Emitter<'s> {
         let broken = demands.broken.len() + object.denied.len();
         let choices = Vec::new();
         let mut plan = Plan { window, members, others, broken, breaks, needs, choices, path };
-        if !self.settle(&mut plan) {
+        if !self.settle(&mut plan) || !self.close_needs(&mut plan) {
             return self.nothing(path, "", "no object satisfies these keywords together");
         }
         let Some(choices) = self.key_choices(object, &plan) else { return self.algebra.grammar.never() };
@@ -181,14 +222,48 @@ impl<'s> Emitter<'s> {
         if is_any_order && plan.members.len() + plan.others.len() > 1 {
             return self.unordered_object(&plan);
         }
-        let object = if plan.is_independent() && window.min <= 1 {
+        let is_plain = plan.needs.is_empty() || plan.has_few_needs() && plan.has_far_needs();
+        if is_plain && plan.has_only_needs() && window.min <= 1 {
+            let needs = Self::named_needs(&mut plan);
             plan.members.retain(|member| !self.is_never(member.value));
             let other = self.other_members(&plan.others);
-            self.plain_object(&plan.members, other, window.min == 1, path)
-        } else {
-            self.counted_object(&plan)
-        };
+            let object = self.plain_object(&plan.members, other, window.min == 1, path);
+            return if needs.is_empty() {
+                self.with_different_keys(object, &plan.others)
+            } else {
+                self.algebra.grammar.scope_with_needs(object, [], needs)
+            };
+        }
+        let object = self.counted_object(&plan);
         self.with_different_keys(object, &plan.others)
+    }
+
+    /// Applies what follows from the pairs to the members: what a required one needs is required, and what needs an impossible one is impossible. False if one is both.
+    fn close_needs(&mut self, plan: &mut Plan<'s>) -> bool {
+        let Plan { members, needs, .. } = plan;
+        if needs.is_empty() {
+            return true;
+        }
+        let required = members.iter().map(|member| member.required).collect();
+        for (member, required) in members.iter_mut().zip(reached(required, needs.iter().copied())) {
+            member.required = required;
+        }
+        let never = members.iter().map(|member| self.is_never(member.value)).collect();
+        let never = reached(never, needs.iter().map(|&(a, b)| (b, a)));
+        for (member, _) in members.iter_mut().zip(never).filter(|(_, is_never)| *is_never) {
+            member.value = self.algebra.grammar.never();
+        }
+        needs.retain(|&(a, b)| !members[b].required && !self.is_never(members[a].value));
+        members.iter().all(|member| !member.required || !self.is_never(member.value))
+    }
+
+    /// Which keys need which others, by name. The engine remembers those keys.
+    fn named_needs(plan: &mut Plan<'s>) -> Vec<(Box<str>, Box<str>)> {
+        let Plan { members, needs, .. } = plan;
+        for &(a, b) in &*needs {
+            (members[a].is_remembered, members[b].is_remembered) = (true, true);
+        }
+        needs.iter().map(|&(a, b)| (members[a].name.into(), members[b].name.into())).collect()
     }
 
     /// Turns each schema that only one key can break into a condition on that key; false if one cannot be broken.
@@ -309,7 +384,8 @@ impl<'s> Emitter<'s> {
             if has_needs {
                 place.insert(name, members.len());
             }
-            members.push(Member { name, parts: parts.unwrap_or_default(), value, required });
+            let parts = parts.unwrap_or_default();
+            members.push(Member { name, parts, value, required, is_remembered: false });
         }
         let needs = if has_needs { self.needs(object, &mut members, &place, path)? } else { Vec::new() };
         Some((members, needs))
@@ -485,7 +561,10 @@ impl<'s> Emitter<'s> {
             if self.is_halted() {
                 break;
             }
-            let key = self.string_literal(member.name);
+            let mut key = self.string_literal(member.name);
+            if member.is_remembered {
+                key = self.algebra.grammar.distinct(key);
+            }
             after.extend([space, member.value, colon, key]);
             let shared = i > 0 && !members[i - 1].required;
             if member.required && !shared && i > 0 {

@@ -1,8 +1,8 @@
 //! Objects whose keys may come in any order.
 //!
 //! The set of members that were written is the state, so n optional members make 2ⁿ states. That is fine for small
-//! objects. In large ones the engine remembers the keys ([`maskwright_grammar::Expr::Scope`]), and only the members that
-//! others depend on are part of the state.
+//! objects. In large ones the engine remembers the keys ([`maskwright_grammar::Expr::Scope`]), and which of them need which others; only
+//! the members that are counted or break schemas are part of the state.
 //!
 //! Where many schemas must be broken, the object is a choice between objects first: by the values of one member, which
 //! break different schemas each. A `type` that breaks all schemas but one leaves an object without states.
@@ -18,6 +18,9 @@ use super::{Member, Plan};
 
 /// Up to this many members, the subsets are states.
 const MAX_SUBSET_MEMBERS: usize = 3;
+
+/// No more members are remembered: each takes kilobytes.
+const MAX_REMEMBERED: usize = 40_000;
 
 /// With more members in the state and schemas to be broken than this, the object is split.
 const MAX_UNSPLIT: usize = 8;
@@ -37,7 +40,15 @@ struct State {
 impl<'s> Emitter<'s> {
     /// An object in any order.
     pub(super) fn unordered_object(&mut self, plan: &Plan<'s>) -> ExprId {
-        if plan.members.len() > MAX_SUBSET_MEMBERS && plan.is_independent() {
+        if plan.members.len() > MAX_REMEMBERED {
+            let message = format!("more than {MAX_REMEMBERED} keys cannot be remembered in any order");
+            return self.without_any_order(
+                plan,
+                message,
+                "use the key order of the schema, or name fewer keys",
+            );
+        }
+        if plan.members.len() > MAX_SUBSET_MEMBERS && plan.has_only_needs() && plan.has_few_needs() {
             return self.remembered_object(plan);
         }
         let limit = self.algebra.context.options.limits.states;
@@ -133,7 +144,8 @@ impl<'s> Emitter<'s> {
                 });
                 let is_kept: Vec<bool> = (0..plan.broken).map(|i| broken >> i & 1 == 0).collect();
                 part.keep(&is_kept);
-                let is_possible = part.unbreakable(|_| true) == 0 && self.settle(&mut part);
+                let is_possible =
+                    part.unbreakable(|_| true) == 0 && self.settle(&mut part) && self.close_needs(&mut part);
                 if is_possible {
                     work.push(part);
                 }
@@ -242,7 +254,9 @@ impl<'s> Emitter<'s> {
             body = self.algebra.grammar.alt([body, object_empty_end]);
         }
         let body = self.algebra.grammar.seq([object_start, body]);
-        self.algebra.grammar.scope(body, required)
+        let name = |at: usize| plan.members[at].name.into();
+        let needs = plan.needs.iter().map(|&(a, b)| (name(a), name(b)));
+        self.algebra.grammar.scope_with_needs(body, required, needs)
     }
 }
 
