@@ -231,8 +231,8 @@ impl Builder<'_, '_> {
                 let (scopes, values) = (&mut self.network.scopes, self.values[id.index()]);
                 let (leaves, scope) = (&*self.leaves, id);
                 let index = *self.scope_of.entry(id).or_insert_with(|| {
-                    let form = |name: &Box<str>| value::of_string(name);
-                    let required = sorted(required.iter().map(form));
+                    let form = value::of_string;
+                    let required = sorted(required.iter().map(|name| form(name)));
                     let needs = sorted(needs.iter().map(|(one, other)| (form(one), form(other))));
                     let needed = needs.iter().map(|(_, other)| other.clone());
                     let wanted = sorted(required.iter().cloned().chain(needed));

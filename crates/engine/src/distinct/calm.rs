@@ -24,6 +24,11 @@ impl Trial<'_> {
             else {
                 continue;
             };
+            // A key that needs others is not like the rest.
+            let has_needs = |(index, _): &(u32, Register)| program.scope(*index).has_listed_needs();
+            if self.scopes_below(thread.stack, true).iter().any(has_needs) {
+                continue;
+            }
             let found = self.other_strings(thread, leaf, state);
             let Some(found) = found.or_else(|| self.long_strings(thread, leaf, state)) else { continue };
             let words = calm.get_or_insert_with(|| vec![0; bytes.words()]);

@@ -160,6 +160,9 @@ impl Loop {
     }
 }
 
+/// Two strings: with the first among the values of a scope, the second must be.
+pub(crate) type Need = (Box<[u8]>, Box<[u8]>);
+
 /// `body`, whose values are told apart.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
@@ -168,8 +171,8 @@ pub(crate) struct Scope {
     pub(crate) body: u32,
     /// The strings that must be among the values when it ends, in the form in which values are compared.
     pub(crate) required: Box<[Box<[u8]>]>,
-    /// Pairs of strings, ascending: with the first among the values, the second must be.
-    pub(crate) needs: Box<[(Box<[u8]>, Box<[u8]>)]>,
+    /// Ascending.
+    pub(crate) needs: Box<[Need]>,
     /// The strings that may be missing when it ends: those that are required, and those that others need. Ascending.
     pub(crate) wanted: Box<[Box<[u8]>]>,
     pub(crate) values: Values,
