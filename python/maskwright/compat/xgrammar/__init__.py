@@ -18,13 +18,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ... import __version__
-
 from . import exception, structural_tag
 from ._masks import allocate_token_bitmask, apply_token_bitmask_inplace, get_bitmask_shape, reset_token_bitmask
-from .builtin_structural_tag import get_builtin_structural_tag, get_model_structural_tag, register_model_structural_tag
+from .builtin_structural_tag import get_builtin_structural_tag, get_model_structural_tag, normalize_tool_choice, register_model_structural_tag
 from .compiler import CompiledGrammar, GrammarCompiler
-from .config import get_max_recursion_depth, max_recursion_depth, set_max_recursion_depth
+from .config import get_max_recursion_depth, get_serialization_version, max_recursion_depth, set_max_recursion_depth
 from .exception import DeserializeFormatError, DeserializeVersionError, InvalidJSONError, InvalidStructuralTagError
 from .grammar import Grammar
 from .matcher import BatchGrammarMatcher, GrammarMatcher
@@ -58,17 +56,13 @@ __all__ = [
     "hf",
     "kernels",
     "max_recursion_depth",
+    "normalize_tool_choice",
     "register_model_structural_tag",
     "reset_token_bitmask",
     "set_max_recursion_depth",
     "structural_tag",
     "testing",
 ]
-
-
-def get_serialization_version() -> str:
-    """Which version writes, and reads, what is serialised."""
-    return __version__
 
 
 def __getattr__(name: str) -> Any:
