@@ -122,6 +122,7 @@ class XGrammar:
                 self.assertFalse(accepts(name, "Oslo"))
                 self.assertTrue(accepts(name, begin + answer, reasoning="auto") and accepts(name, "Oslo", reasoning="auto"))
                 self.assertTrue(accepts(name, "Oslo", reasoning="disabled"))
+        self.assertTrue(accepts("kimi", "<|tool_call_begin|>", reasoning="disabled", exclude_special_tokens=False))
         two = CALLS["llama"] * 2
         self.assertTrue(accepts("llama", two) and not accepts("llama", two, parallel_tool_calls=False))
         whole = {"tools": [tool.model_dump() for tool in tools], "tool_choice": "required"}
@@ -476,6 +477,11 @@ class WithoutTensors(unittest.TestCase):
                 self.assertTrue(self.accepts(grammar, written), (options, written))
             for written in bad:
                 self.assertFalse(self.accepts(grammar, written), (options, written))
+        for excluded in (True, False):
+            tag = self.xgr.get_model_structural_tag("kimi", tools=[tool], reasoning=False, exclude_special_tokens=excluded)
+            self.assertEqual(self.accepts(self.xgr.Grammar.from_structural_tag(tag), "<|tool_call_begin|>"), not excluded)
+        with self.assertRaisesRegex(ValueError, "not offered in the format of gpt-oss"):
+            self.xgr.get_model_structural_tag("harmony", tools=[{"type": "search"}])
         with self.assertRaisesRegex(ValueError, "Unknown format type: abacus"):
             self.xgr.get_model_structural_tag("abacus")
         with self.assertRaises(ValueError):

@@ -425,12 +425,14 @@ def test_options_of_the_server_and_of_a_request(tokenizer, vocabulary, monkeypat
     assert space not in after_brace(manager(tokenizer, monkeypatch, disable_any_whitespace=True))
 
 
-def test_an_error_is_that_request_s_alone(tokenizer, monkeypatch):
+def test_an_error_is_that_request_s_alone(tokenizer, monkeypatch, caplog):
     m = manager(tokenizer, monkeypatch)
     bad, good = Request("bad", regex="(unclosed"), Request("good", regex="a")
     ready(m, bad, good)
     assert isinstance(bad.grammar, ValueError) and "not closed" in str(bad.grammar)
     assert isinstance(good.grammar, plugin.Grammar)
+    # Where nobody has validated the request, the client is not told why.
+    assert "request bad fails" in caplog.text and "not closed" in caplog.text
 
 
 HOSTILE = 'root ::= r\nr ::= ([ab] ("ba" | r) (r | "b")){0,4}'

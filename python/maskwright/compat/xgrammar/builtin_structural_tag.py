@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from ... import Error, ToolFormat
@@ -48,11 +48,10 @@ def get_model_structural_tag(
         known = sorted({*ToolFormat.names(), *_registered})
         raise ValueError(f"Unknown format type: {model}, supported types: {known}")
     functions, builtins, choice = normalize_tool_choice(tools, tool_choice)
-    mode = {True: "enabled", False: "disabled"}[reasoning] if isinstance(reasoning, bool) else reasoning
     if not isinstance(parallel_tool_calls, bool):
         raise ValueError("The 'parallel_tool_calls' argument must be a bool.")
     options = {"any_order": any_order, "exclude_special_tokens": exclude_special_tokens, "max_whitespace_cnt": max_whitespace_cnt}
-    return make(functions, builtins, choice, _thinks(mode), **options, parallel_tool_calls=parallel_tool_calls)
+    return make(functions, builtins, choice, _thinks(reasoning), **options, parallel_tool_calls=parallel_tool_calls)
 
 
 def get_builtin_structural_tag(model: str, **options: Any) -> Any:
@@ -124,15 +123,15 @@ def _maker(format: str) -> Callable[..., Any]:
         tools: list[FunctionToolParam] | None = None,
         builtin_tools: list[BuiltinToolParam] | None = None,
         tool_choice: str = "auto",
-        reasoning: str = "enabled",
+        reasoning: bool | str = "enabled",
         any_order: bool = False,
         exclude_special_tokens: bool = True,
         max_whitespace_cnt: int | None = None,
         parallel_tool_calls: bool = True,
         **_: Any,
     ) -> Any:
-        if not exclude_special_tokens:
-            raise ValueError("exclude_special_tokens=False is not offered: text without the markers is what tells text from calls")
+        if builtin_tools and format == "harmony":
+            raise ValueError("tools of the server itself are not offered in the format of gpt-oss, which has another form for them than for functions")
         named = [_tool(tool.function.name, tool.function) for tool in tools or []] + [_tool(tool.name or tool.type, tool) for tool in builtin_tools or []]
         if tool_choice not in ("auto", "required", "forced"):
             raise ValueError(f"Unsupported tool choice: {tool_choice}")
@@ -145,8 +144,11 @@ def _maker(format: str) -> Callable[..., Any]:
         except (Error, TypeError) as error:
             raise ValueError(str(error)) from error
         tag = json.loads(str(made.source))
-        if max_whitespace_cnt is not None:
-            _limit_whitespace(tag, max_whitespace_cnt)
+        for part in _parts(tag):
+            if max_whitespace_cnt is not None and part.get("type") == "json_schema":
+                part["max_whitespace_cnt"] = max_whitespace_cnt
+            if not exclude_special_tokens:
+                part.pop("excludes", None)
         return StructuralTag.from_json(tag)
 
     make.__doc__ = f"Tags of our format ``{format}``: of the tools and the choice that :func:`normalize_tool_choice` makes."
@@ -159,21 +161,23 @@ def _tool(name: str, tool: Any) -> dict[str, Any]:
 
 
 def _thinks(reasoning: Any) -> str:
+    if isinstance(reasoning, bool):
+        return "enabled" if reasoning else "disabled"
     if reasoning not in ("enabled", "disabled", "auto"):
         raise ValueError("The 'reasoning' argument must be a bool or one of: 'enabled', 'disabled', 'auto'.")
     return str(reasoning)
 
 
-def _limit_whitespace(part: Any, most: int) -> None:
+def _parts(part: Any) -> Iterator[dict[str, Any]]:
+    """The parts of a tag, but not what is in schemas."""
     if isinstance(part, dict):
-        if part.get("type") == "json_schema" and "json_schema" in part:
-            part["max_whitespace_cnt"] = most
-            return
-        for inner in part.values():
-            _limit_whitespace(inner, most)
+        yield part
+        for key, inner in part.items():
+            if key != "json_schema":
+                yield from _parts(inner)
     elif isinstance(part, list):
         for inner in part:
-            _limit_whitespace(inner, most)
+            yield from _parts(inner)
 
 
 # XGrammar's names of formats, and ours.
@@ -186,7 +190,8 @@ get_deepseek_v3_2_structural_tag = register_model_structural_tag("deepseek_v3_2"
 get_deepseek_v4_structural_tag = register_model_structural_tag("deepseek_v4")(_maker("deepseek_v4"))
 get_deepseek_v4_1_structural_tag = register_model_structural_tag("deepseek_v4_1")(_maker("deepseek_v4_1"))
 get_qwen_3_structural_tag = register_model_structural_tag("qwen_3")(_maker("qwen3"))
-get_qwen_3_5_structural_tag = register_model_structural_tag("qwen_3_5")(register_model_structural_tag("qwen_3_coder")(_maker("qwen3_coder")))
+get_qwen_3_5_structural_tag = register_model_structural_tag("qwen_3_5")(_maker("qwen3_coder"))
+get_qwen_3_coder_structural_tag = register_model_structural_tag("qwen_3_coder")(get_qwen_3_5_structural_tag)
 get_mimo_structural_tag = register_model_structural_tag("mimo")(_maker("mimo"))
 get_harmony_structural_tag = register_model_structural_tag("harmony")(_maker("harmony"))
 get_minimax_structural_tag = register_model_structural_tag("minimax")(_maker("minimax"))
