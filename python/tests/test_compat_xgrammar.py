@@ -123,6 +123,14 @@ class XGrammar:
                 self.assertTrue(accepts(name, begin + answer, reasoning="auto") and accepts(name, "Oslo", reasoning="auto"))
                 self.assertTrue(accepts(name, "Oslo", reasoning="disabled"))
         self.assertTrue(accepts("kimi", "<|tool_call_begin|>", reasoning="disabled", exclude_special_tokens=False))
+        # gpt-oss has another form for tools of the server.
+        add = '<|channel|>commentary to=functions.add<|constrain|>json<|message|>{"a": 1}<|call|>'
+        search = '<|channel|>commentary to=browser.search code<|message|>{"q": "Oslo"}<|call|>'
+        builtins = self.xgr.normalize_tool_choice([{"type": "search", "name": "browser.search", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}])[1]
+        for text in (add, search, f"{search}<|start|>assistant{add}", search.replace("<|channel|>commentary to=browser.search", " to=browser.search<|channel|>commentary")):
+            self.assertTrue(accepts("harmony", text, builtin_tools=builtins), text)
+        for text in (search.replace("to=", "to=functions."), search.replace("Oslo", ""), search.replace('"q"', '"p"'), add.replace("functions.", ""), search.replace(" code", "")):
+            self.assertEqual(accepts("harmony", text, builtin_tools=builtins), "Oslo" not in text and "add" not in text, text)
         two = CALLS["llama"] * 2
         self.assertTrue(accepts("llama", two) and not accepts("llama", two, parallel_tool_calls=False))
         whole = {"tools": [tool.model_dump() for tool in tools], "tool_choice": "required"}
@@ -480,8 +488,6 @@ class WithoutTensors(unittest.TestCase):
         for excluded in (True, False):
             tag = self.xgr.get_model_structural_tag("kimi", tools=[tool], reasoning=False, exclude_special_tokens=excluded)
             self.assertEqual(self.accepts(self.xgr.Grammar.from_structural_tag(tag), "<|tool_call_begin|>"), not excluded)
-        with self.assertRaisesRegex(ValueError, "not offered in the format of gpt-oss"):
-            self.xgr.get_model_structural_tag("harmony", tools=[{"type": "search"}])
         with self.assertRaisesRegex(ValueError, "Unknown format type: abacus"):
             self.xgr.get_model_structural_tag("abacus")
         with self.assertRaises(ValueError):

@@ -160,9 +160,6 @@ fn dispatch(arguments: Vec<Argument>, of_tokens: bool, call: Span) -> Result<Dis
             (None, _) => return Err(wrong(&argument, ARM, help)),
         }
     }
-    if found.arms.is_empty() {
-        return Err((call, "there is no trigger in it".into(), help.into()));
-    }
     check(&found, call)?;
     Ok(found)
 }

@@ -130,8 +130,6 @@ def _maker(format: str) -> Callable[..., Any]:
         parallel_tool_calls: bool = True,
         **_: Any,
     ) -> Any:
-        if builtin_tools and format == "harmony":
-            raise ValueError("tools of the server itself are not offered in the format of gpt-oss, which has another form for them than for functions")
         named = [_tool(tool.function.name, tool.function) for tool in tools or []] + [_tool(tool.name or tool.type, tool) for tool in builtin_tools or []]
         if tool_choice not in ("auto", "required", "forced"):
             raise ValueError(f"Unsupported tool choice: {tool_choice}")
@@ -145,6 +143,8 @@ def _maker(format: str) -> Callable[..., Any]:
             raise ValueError(str(error)) from error
         tag = json.loads(str(made.source))
         for part in _parts(tag):
+            if builtin_tools and format == "harmony":
+                _call_without_namespace(part, {tool.name or tool.type for tool in builtin_tools})
             if max_whitespace_cnt is not None and part.get("type") == "json_schema":
                 part["max_whitespace_cnt"] = max_whitespace_cnt
             if not exclude_special_tokens:
@@ -166,6 +166,26 @@ def _thinks(reasoning: Any) -> str:
     if reasoning not in ("enabled", "disabled", "auto"):
         raise ValueError("The 'reasoning' argument must be a bool or one of: 'enabled', 'disabled', 'auto'.")
     return str(reasoning)
+
+
+def _call_without_namespace(part: dict[str, Any], names: set[str]) -> None:
+    """gpt-oss calls tools of the server by their names alone, and says that what follows is code."""
+    for key, inner in part.items():
+        if isinstance(inner, list) and any(isinstance(one, dict) and _called(one) in names for one in inner):
+            begins = [_BUILTIN_BEGINS.get(one["begin"].replace(f"functions.{_called(one)}", "{name}")) if _called(one) in names else one["begin"] for one in inner]
+            part[key] = [{**one, "begin": begin.replace("{name}", _called(one) or "")} for one, begin in zip(inner, begins) if begin is not None]
+
+
+def _called(tag: dict[str, Any]) -> str | None:
+    role = tag.get("role")
+    return role.get("call") if isinstance(role, dict) else None
+
+
+#: How a function is called, and how a tool of the server is, where that has a form of its own.
+_BUILTIN_BEGINS = {
+    "<|channel|>commentary to={name}<|constrain|>json<|message|>": "<|channel|>commentary to={name} code<|message|>",
+    " to={name}<|channel|>commentary <|constrain|>json<|message|>": " to={name}<|channel|>commentary code<|message|>",
+}
 
 
 def _parts(part: Any) -> Iterator[dict[str, Any]]:
