@@ -9,7 +9,7 @@
 
 What differs by design: schemas are enforced exactly or refused by keyword; ``any_order`` keeps required keys and allows none twice; ``fill_next_token_bitmask``
 always says that the mask is to be applied; separators that ``json.dumps`` does not use by itself are refused; rejected tokens print nothing.
-What is serialised is the grammar, which is compiled again when it is read. ``get_model_structural_tag`` makes the tags of our own formats. ``get_captures`` and ``temperature`` read the
+What is serialised is the grammar, which is compiled again when it is read. ``get_model_structural_tag`` and its kin make the tags of our own formats: behind a call that is required no text follows, and a tool without parameters takes any object. ``get_captures`` and ``temperature`` read the
 text again, and tell one reading of it; ``max_chars`` and ``max_tokens`` of rules are kept and not relaxed; grammars that are called by name (``@name``) are of Lark or JSON schemas.
 """
 
