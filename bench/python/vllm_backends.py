@@ -239,7 +239,7 @@ def manager(options: argparse.Namespace) -> None:
                 parallel_config=SimpleNamespace(distributed_executor_backend=None),
                 scheduler_config=SimpleNamespace(max_num_seqs=rows, async_scheduling=False),
                 speculative_config=None, num_speculative_tokens=0, structured_outputs_config=config,
-                model_config=SimpleNamespace(skip_tokenizer_init=False, get_vocab_size=lambda: width, is_diffusion=False),
+                model_config=SimpleNamespace(skip_tokenizer_init=False, get_vocab_size=lambda: width, is_diffusion=False, hf_config=SimpleNamespace(model_type="llama")),
             )
         )
 
