@@ -2,12 +2,15 @@
 
     python bench/python/vllm_backends.py serve MODEL_FOLDER [--rounds 5] [--requests 16] [--tokens 64]
     python bench/python/vllm_backends.py manager TOKENIZER_FOLDER_OR_FILE [--rows 16 64] [--steps 200]
+    python bench/python/vllm_backends.py restart TOKENIZER_FOLDER_OR_FILE [--rounds 5]
 
 ``serve`` starts a server for each backend and asks them in turn, round by round, so that what else the machine does hits all of them alike. In a round each server gets the requests at once without a structure, then with a schema
 that it has seen (*warm*), then each with a schema of its own that nobody has seen (*cold*). All texts have the same number of tokens: schemas ask for more than there is room for, and free text does not stop. A number is the
 median of the rounds; what is compared with free text is compared within a round and a server.
 
 ``manager`` runs vLLM's ``StructuredOutputManager``, without a model, along documents that are valid: the time that a step of a batch waits for its masks and for its tokens to be taken.
+
+``restart`` needs no vLLM: processes that share a folder as ``MASKWRIGHT_CACHE`` ask for the same schemas, one process after the other. The first one compiles them; for the others the time to a first mask is that of what was seen before.
 
 """
 
@@ -236,7 +239,7 @@ def manager(options: argparse.Namespace) -> None:
                 parallel_config=SimpleNamespace(distributed_executor_backend=None),
                 scheduler_config=SimpleNamespace(max_num_seqs=rows, async_scheduling=False),
                 speculative_config=None, num_speculative_tokens=0, structured_outputs_config=config,
-                model_config=SimpleNamespace(skip_tokenizer_init=False, get_vocab_size=lambda: width, is_diffusion=False),
+                model_config=SimpleNamespace(skip_tokenizer_init=False, get_vocab_size=lambda: width, is_diffusion=False, hf_config=SimpleNamespace(model_type="llama")),
             )
         )
 
@@ -300,6 +303,52 @@ def manager(options: argparse.Namespace) -> None:
             print(f"| {rows} | {backend} | " + " | ".join(f"{number:,.0f}" for number in numbers) + " |", flush=True)
 
 
+# -------------------------------------------------------------------------------------------------------------------------------------------- restart
+
+
+def restart(options: argparse.Namespace) -> None:
+    if os.environ.get("MASKWRIGHT_CACHE"):
+        print(json.dumps(first_masks(options.tokenizer)))
+        return
+    runs = []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(options.rounds + 1):
+            done = subprocess.run([sys.executable, __file__, "restart", options.tokenizer], env={**os.environ, "MASKWRIGHT_CACHE": folder}, check=True, capture_output=True, text=True)
+            runs.append(json.loads(done.stdout))
+    print("| | vocabulary | file | first request of the process | the others, median | worst |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for name, some in (("nothing was seen before", runs[:1]), (f"after a restart, medians of {options.rounds}", runs[1:])):
+        vocabulary, file, first, *others = ([run[at] for run in some] for at in range(len(runs[0])))
+        cells = [f"{1000 * statistics.median(vocabulary):.0f} ms", f"{1000 * statistics.median(file):.0f} ms", f"{1e6 * statistics.median(first):.0f} us"]
+        cells += [f"{1e6 * statistics.median(pick(run[3:]) for run in some):.0f} us" for pick in (statistics.median, max)]
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def first_masks(tokenizer: str) -> list[float]:
+    """Seconds to read the vocabulary and the file, and then for each schema from asking for it to its first mask."""
+    import numpy
+
+    import maskwright as mw
+    from maskwright._cache import opened
+
+    begun = time.perf_counter()
+    vocabulary = mw.Vocabulary.load(tokenizer)
+    seconds = [time.perf_counter() - begun]
+    compiler = mw.Compiler(vocabulary)
+    begun = time.perf_counter()
+    file = opened(compiler)
+    seconds.append(time.perf_counter() - begun)
+    mask = numpy.full((1, vocabulary.words), -1, dtype=numpy.int32)
+    wanted = [mw.json_schema(schema(f"s{at}"), whitespace="tidy") for at in range(16)] + [mw.regex("[A-Z]{2}-[0-9]{4}"), mw.json_object(whitespace="tidy"), mw.choice(["red", "green"])]
+    for one in wanted:
+        begun = time.perf_counter()
+        compiler.compile(one).matcher().fill_mask(mask)
+        seconds.append(time.perf_counter() - begun)
+    assert file is not None
+    file.save()
+    return seconds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -316,6 +365,10 @@ def main() -> None:
     two.add_argument("--steps", type=int, default=200)
     two.add_argument("--rounds", type=int, default=5)
     two.set_defaults(run=manager)
+    three = commands.add_parser("restart")
+    three.add_argument("tokenizer")
+    three.add_argument("--rounds", type=int, default=5)
+    three.set_defaults(run=restart)
     options = parser.parse_args()
     options.run(options)
 

@@ -14,6 +14,7 @@ Every server has the same few kinds of requests under other names. A server's pl
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -50,7 +51,7 @@ def constraint(kind: str, text: str, options: JsonOptions | None = None) -> Cons
             own = own_options(text)
             own.pop("finish", None)
             if "whitespace" in own:
-                json_options["whitespace_pattern"] = None
+                own.setdefault("whitespace_pattern", None)
             try:
                 return constraints.json_schema(text, **{**json_options, **own})
             except ValueError as error:
@@ -72,28 +73,69 @@ def constraint(kind: str, text: str, options: JsonOptions | None = None) -> Cons
 
 
 def own_options(text: str) -> dict[str, Any]:
-    """What a schema says for itself, under ``x-maskwright`` at its top: ``whitespace``, ``whitespace_pattern``, ``strictness`` and ``key_order``, as options of ``json_schema``, and ``finish``:
-    whether the tokens of the request are a budget.
+    """What a schema says for itself at its top, under ``x-maskwright`` or in llguidance's words under ``x-guidance``: ``whitespace``, ``whitespace_pattern``, ``strictness`` and ``key_order``, as
+    options of ``json_schema``, and ``finish``: whether the tokens of the request are a budget. Where both say something, ours counts.
 
     >>> own_options('{"type": "object", "x-maskwright": {"key_order": "any"}}')
     {'key_order': 'any'}
+    >>> own_options('{"type": "object", "x-guidance": {"whitespace_flexible": false}}')
+    {'whitespace': 'compact'}
     """
-    if "x-maskwright" not in text:
+    if "x-maskwright" not in text and "x-guidance" not in text:
         return {}
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError):
         # Compiling says what is wrong with it.
         return {}
-    own = schema.get("x-maskwright", {}) if isinstance(schema, dict) else {}
-    if not isinstance(own, dict):
-        raise ConstraintError(f"/x-maskwright: this must be an object of options, and is {json.dumps(own)[:60]}")
+    if not isinstance(schema, dict):
+        return {}
+    own = _object(schema, "x-maskwright")
     for name, value in own.items():
         if name not in _OWN:
             raise ConstraintError(f"/x-maskwright/{name}: there is no such option; known are {', '.join(_OWN)}")
         if not isinstance(value, _OWN[name]):
             raise ConstraintError(f"/x-maskwright/{name}: this must be a {_OWN[name].__name__}, and is {json.dumps(value)[:60]}")
-    return dict(own)
+    theirs = guidance_options(_object(schema, "x-guidance"))
+    if "whitespace" in own or "whitespace_pattern" in own:
+        theirs = {name: value for name, value in theirs.items() if name not in ("whitespace", "whitespace_pattern")}
+    return {**theirs, **own}
+
+
+def _object(schema: dict[str, Any], key: str) -> dict[str, Any]:
+    own = schema.get(key, {})
+    if not isinstance(own, dict):
+        raise ConstraintError(f"/{key}: this must be an object of options, and is {json.dumps(own)[:60]}")
+    return own
+
+
+#: llguidance's options of a schema, and of which type they are.
+_GUIDANCE = {"item_separator": str, "key_separator": str, "whitespace_pattern": str, "whitespace_flexible": bool, "coerce_one_of": bool, "lenient": bool}
+
+
+def guidance_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """llguidance's options of a schema as options of ``json_schema``. One that is ``None`` is not said. ``coerce_one_of`` changes nothing: what it is for is that a ``oneOf`` is not refused.
+
+    >>> guidance_options({"item_separator": ", ", "key_separator": ": ", "lenient": True})
+    {'strictness': 'lenient', 'whitespace': 'spaced'}
+    """
+    said = {name: value for name, value in given.items() if value is not None}
+    for name, value in said.items():
+        if name not in _GUIDANCE:
+            raise ConstraintError(f"the option {name!r} of `x-guidance` is not offered")
+        if not isinstance(value, _GUIDANCE[name]):
+            raise ConstraintError(f"the option {name!r} of `x-guidance` must be a {_GUIDANCE[name].__name__}, and is {json.dumps(value)[:60]}")
+    options = {"strictness": "lenient"} if said.get("lenient") else {}
+    if "whitespace_pattern" in said:
+        return {**options, "whitespace_pattern": said["whitespace_pattern"]}
+    if not said.keys() & {"item_separator", "key_separator", "whitespace_flexible"}:
+        return options
+    separators = (said.get("item_separator", ","), said.get("key_separator", ":"))
+    if separators == (",", ":"):
+        return {**options, "whitespace": "flexible" if said.get("whitespace_flexible", True) else "compact"}
+    if separators != (", ", ": "):
+        raise ConstraintError(f"the separators {separators!r} are not offered; use (',', ':') or (', ', ': ')")
+    return {**options, "whitespace": "spaced"}
 
 
 def _grammar(text: str) -> Constraint:

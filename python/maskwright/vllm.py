@@ -121,7 +121,12 @@ def install() -> None:
     def our_create_grammar(self: StructuredOutputManager, request: Any) -> StructuredOutputGrammar:
         if not isinstance(self.backend, Backend):
             return create_grammar(self, request)
-        return self.backend.compile_request(request)
+        try:
+            return self.backend.compile_request(request)
+        except Exception as error:
+            # The front end in Rust validates nothing, and tells its client no more than that something failed.
+            logger.error("request %s fails: %s", request.request_id, error)
+            raise
 
     @functools.wraps(grammar_bitmask)
     def our_grammar_bitmask(

@@ -119,6 +119,35 @@ class Llguidance:
         with self.assertRaises(AssertionError):
             self.llg.StructTag(trigger="<b", begin="<a>", grammar={}, end="")
 
+    def test_tags_that_special_tokens_begin(self):
+        tag = self.llg.StructTag
+        tags = [
+            tag(trigger="<|reserved_special_token_4|>", begin="<|reserved_special_token_4|>f(", grammar='start: /[0-9]+/ ("," /[0-9]+/)*', end=")"),
+            tag(trigger="<b", begin="<b>", grammar={"type": "null"}, end="</b>"),
+            tag(trigger="<b", begin="<b2>", grammar='{"type": "boolean"}', end="</b2>"),
+        ]
+        (marker,) = self.tokenizer.tokenize_str("<|reserved_special_token_4|>", parse_special=True)
+
+        def accepts(grammar, text, special=False):
+            matcher = self.matcher(grammar)
+            # A bar keeps the original from taking a text for the token.
+            parts = [self.tokenizer.tokenize_str(part) for part in text.split("¦")]
+            tokens = [marker] * special + [token for part in parts for token in part]
+            return matcher.validate_tokens(tokens) == len(tokens) and matcher.consume_tokens(tokens) and matcher.is_accepting()
+
+        grammar = tag.to_grammar(tags)
+        self.assertTrue(accepts(grammar, "f(1,23)", special=True))
+        self.assertTrue(accepts(grammar, "f(1) and <b>null</b>, <b2>true</b2>.", special=True))
+        self.assertFalse(accepts(grammar, "g(1)", special=True))
+        self.assertFalse(accepts(grammar, "f(x)", special=True))
+        self.assertFalse(accepts(grammar, "<b>true</b>"))
+        # What only reads like the token is text, and text can be something else than any text.
+        self.assertTrue(accepts(grammar, "<|reserved¦_special_token_4|>g"))
+        self.assertFalse(accepts(tag.to_grammar(tags, assume_special=False), "<|reserved¦_special_token_4|>g"))
+        self.assertTrue(accepts(tag.to_grammar(tags, assume_special=False), "<|reserved¦_special_token_4|>f(1)"))
+        small = tag.to_grammar(tags, text_regex="[a-z<]*")
+        self.assertTrue(accepts(small, "abc<b>null</b>x") and not accepts(small, "ABC"))
+
     def test_forced(self):
         matcher = self.matcher(self.llg.grammar_from("regex", "the answer is (yes|no)"))
         self.assertTrue(b"the answer is ".startswith(matcher.compute_ff_bytes()) and matcher.compute_ff_bytes())

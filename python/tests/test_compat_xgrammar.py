@@ -12,6 +12,23 @@ import unittest
 
 from support import ASSETS, PATTERNS, TOKENS, needs, needs_asset, ones
 
+#: How models call a tool `add` with `{"a": 1}`.
+CALLS = {
+    "llama": '{"name": "add", "parameters": {"a": 1}}',
+    "kimi": '<|tool_calls_section_begin|><|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|><|tool_calls_section_end|>',
+    "kimi_k3": 'Well.<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="add" index="0"<|sep|><|open|>argument key="a" type="number"<|sep|>1<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>',
+    "deepseek_r1": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>add\n```json\n{"a": 1}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "deepseek_v3_1": '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>add<｜tool▁sep｜>{"a": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "deepseek_v4": '\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="add">\n<｜DSML｜parameter name="a" string="false">1</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
+    "qwen_3": '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>',
+    "qwen_3_5": "<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
+    "mimo": "<tool_call><function=add><parameter=a>1</parameter></function></tool_call>",
+    "glm_4_7": "<tool_call>add<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>",
+    "minimax_m3": ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="add">]<]minimax[>[<a>1]<]minimax[>[</a>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>',
+    "cohere": '<cofl:tool_calls><cofl:tool_call id="0" name="add"><cofl:value name="a" type="json">1</cofl:value></cofl:tool_call></cofl:tool_calls>',
+    "exaone": '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>',
+}
+
 
 class XGrammar:
     """What a module with the calls of XGrammar must do."""
@@ -50,6 +67,80 @@ class XGrammar:
             with self.assertRaises((ValueError, RuntimeError)):
                 xgr.set_max_recursion_depth(wrong)
         self.assertEqual(xgr.get_max_recursion_depth(), before)
+
+    def test_tools_and_a_choice(self):
+        def function(name, **more):
+            return {"type": "function", "function": {"name": name, **more}}
+
+        def allowed(mode, *tools):
+            return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(tools)}}
+
+        tools = [function("add"), function("sub", strict=False), {"type": "search", "name": "browser.search"}]
+        for choice, functions, builtins, simple in [
+            ("auto", ["add", "sub"], ["search"], "auto"),
+            (None, ["add", "sub"], ["search"], "auto"),
+            ("none", [], [], "auto"),
+            ("required", ["add", "sub"], ["search"], "required"),
+            (function("sub"), ["sub"], [], "forced"),
+            ({"type": "search"}, [], ["search"], "forced"),
+            (allowed("required", function("add"), {"type": "search"}), ["add"], ["search"], "required"),
+            (allowed("auto"), [], [], "auto"),
+        ]:
+            found = self.xgr.normalize_tool_choice(tools, choice)
+            self.assertEqual(([tool.function.name for tool in found[0]], [tool.type for tool in found[1]], found[2]), (functions, builtins, simple), choice)
+            again = self.xgr.normalize_tool_choice([*found[0], *found[1]], "auto")
+            self.assertEqual(again[:2], found[:2])
+        for wrong in [
+            ("add", "auto"), ([{"function": {}}], "auto"), (tools, "sometimes"), (tools, function("mul")), (tools, {"type": "shell"}), ([], "required"), (None, allowed("required")),
+            (tools, allowed("auto", function("mul"))), (tools, allowed("auto", {"type": "shell"})), (tools, allowed("auto", {"type": "function"})),
+            ([*tools, {"type": "search"}], {"type": "search"}),
+        ]:
+            with self.assertRaises(ValueError, msg=str(wrong)):
+                self.xgr.normalize_tool_choice(*wrong)
+
+    def test_tags_of_models_that_think(self):
+        schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+        tools, _, _ = self.xgr.normalize_tool_choice([{"type": "function", "function": {"name": "add", "parameters": schema}}])
+        made = importlib.import_module(f"{self.module}.builtin_structural_tag")
+
+        def accepts(name, text, **options):
+            tag = getattr(made, f"get_{name}_structural_tag")(tools, **options)
+            matcher = self.xgr.GrammarMatcher(self.compiler.compile_structural_tag(tag))
+            return matcher.accept_string(text) and matcher.is_completed()
+
+        for name, call in CALLS.items():
+            with self.subTest(name):
+                self.assertTrue(accepts(name, call, tool_choice="forced", reasoning="disabled"))
+                self.assertFalse(accepts(name, call.replace("1", "x"), tool_choice="forced", reasoning="disabled"))
+                self.assertFalse(accepts(name, call.replace("add", "sub"), tool_choice="required", reasoning="disabled"))
+                self.assertTrue(accepts(name, call, tool_choice="required", reasoning="disabled", parallel_tool_calls=False))
+        for name, opened, answer in [("qwen_3", "", "Hm.</think>\n\nOslo"), ("glm_4_7", "", "Hm.</think>Oslo"), ("mimo", "<think>", "Hm.</think>Oslo"), ("cohere", "", "Hm.<|END_THINKING|>Oslo")]:
+            begin = "<|START_THINKING|>" if name == "cohere" else "<think>"
+            with self.subTest(name):
+                # Most prompts end inside the reasoning.
+                self.assertTrue(accepts(name, opened + answer))
+                self.assertFalse(accepts(name, "Oslo"))
+                self.assertTrue(accepts(name, begin + answer, reasoning="auto") and accepts(name, "Oslo", reasoning="auto"))
+                self.assertTrue(accepts(name, "Oslo", reasoning="disabled"))
+        self.assertTrue(accepts("kimi", "<|tool_call_begin|>", reasoning="disabled", exclude_special_tokens=False))
+        # gpt-oss has another form for tools of the server.
+        add = '<|channel|>commentary to=functions.add<|constrain|>json<|message|>{"a": 1}<|call|>'
+        search = '<|channel|>commentary to=browser.search code<|message|>{"q": "Oslo"}<|call|>'
+        builtins = self.xgr.normalize_tool_choice([{"type": "search", "name": "browser.search", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}])[1]
+        for text in (add, search, f"{search}<|start|>assistant{add}", search.replace("<|channel|>commentary to=browser.search", " to=browser.search<|channel|>commentary")):
+            self.assertTrue(accepts("harmony", text, builtin_tools=builtins), text)
+        for text in (search.replace("to=", "to=functions."), search.replace('"q"', '"p"'), add.replace("functions.", ""), search.replace(" code", "")):
+            self.assertFalse(accepts("harmony", text, builtin_tools=builtins), text)
+        two = CALLS["llama"] * 2
+        self.assertTrue(accepts("llama", two) and not accepts("llama", two, parallel_tool_calls=False))
+        whole = {"tools": [tool.model_dump() for tool in tools], "tool_choice": "required"}
+        for reasoning, text in [(True, "Hm.</think>\n\n" + CALLS["qwen_3"]), (False, CALLS["qwen_3"]), ("disabled", CALLS["qwen_3"])]:
+            tag = self.xgr.get_model_structural_tag("qwen_3", reasoning=reasoning, **whole)
+            matcher = self.xgr.GrammarMatcher(self.compiler.compile_structural_tag(tag))
+            self.assertTrue(matcher.accept_string(text) and matcher.is_completed(), reasoning)
+        for wrong in ({"reasoning": "sometimes"}, {"parallel_tool_calls": 1}):
+            with self.assertRaises(ValueError):
+                self.xgr.get_model_structural_tag("qwen_3", **whole, **wrong)
 
     def test_tokenizers(self):
         self.assertEqual(self.info.vocab_size, len(TOKENS) + 2)
@@ -287,9 +378,12 @@ class WithoutTensors(unittest.TestCase):
             "tokenizer_info": ["TokenizerInfo", "VocabType"],
             "exception": ["DeserializeFormatError", "DeserializeVersionError", "InvalidJSONError", "InvalidStructuralTagError"],
             "structural_tag": ["StructuralTag", "TagFormat", "TriggeredTagsFormat", "QwenXMLParameterFormat"],
-            "builtin_structural_tag": ["get_model_structural_tag"],
+            "builtin_structural_tag": ["get_model_structural_tag", "get_harmony_structural_tag", "get_deepseek_v4_1_structural_tag"],
+            "config": ["get_serialization_version"],
+            "openai_tool_call_schema": ["FunctionToolParam", "AllowedToolChoiceParam", "ToolChoiceOptionParam"],
             "kernels": ["apply_token_bitmask_inplace_kernels"],
             "kernels.apply_token_bitmask_inplace_cpu": ["apply_token_bitmask_inplace_cpu"],
+            "kernels.apply_token_bitmask_inplace_torch": ["apply_token_bitmask_inplace_torch"],
             "kernels.apply_token_bitmask_inplace_triton": ["apply_token_bitmask_inplace_triton"],
         }.items():
             module = importlib.import_module(f"maskwright.compat.xgrammar.{name}")
@@ -391,6 +485,9 @@ class WithoutTensors(unittest.TestCase):
                 self.assertTrue(self.accepts(grammar, written), (options, written))
             for written in bad:
                 self.assertFalse(self.accepts(grammar, written), (options, written))
+        for excluded in (True, False):
+            tag = self.xgr.get_model_structural_tag("kimi", tools=[tool], reasoning=False, exclude_special_tokens=excluded)
+            self.assertEqual(self.accepts(self.xgr.Grammar.from_structural_tag(tag), "<|tool_call_begin|>"), not excluded)
         with self.assertRaisesRegex(ValueError, "Unknown format type: abacus"):
             self.xgr.get_model_structural_tag("abacus")
         with self.assertRaises(ValueError):

@@ -9,6 +9,7 @@ model of 135 million parameters writes nonsense, but in the right form.
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,15 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
-PORT = int(os.environ.get("PORT", "8123"))
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+# Another server at a fixed port would be asked in the place of this one.
+PORT = int(os.environ.get("PORT") or free_port())
 # Four hundred were too few on two cores with a load of sixteen.
 START_SECONDS = 1200
 

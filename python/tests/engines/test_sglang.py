@@ -209,6 +209,36 @@ def test_a_tree_of_drafts(backend, vocabulary):
     assert mask_of(grammar) == plain[0]
 
 
+def test_masks_are_built_while_drafts_are_verified(backend, vocabulary):
+    """The function that SGLang calls behind the launch of a verification: the tokens of the step before are taken by its barrier, and a row is filled for each draft."""
+    utils = pytest.importorskip("sglang.srt.speculative.spec_utils", exc_type=ImportError)
+    x, a, b, c, d, q = (vocabulary.encode(letter)[0] for letter in "xabcdq")
+    end = vocabulary.eos[0]
+    chain, short = get(backend, ("regex", "x(ab|cd)[0-9]")), get(backend, ("regex", "xa"))
+    reqs = [SimpleNamespace(grammar=chain), SimpleNamespace(grammar=None), SimpleNamespace(grammar=short)]
+    drafts = torch.tensor([[x, c, d, q], [a, b, c, d], [x, a, end, q]])
+
+    def barrier():
+        chain.accept_token(x)
+        short.accept_token(x)
+
+    left_over = object()
+    info = SimpleNamespace(vocab_size=WIDTH, grammar_mask=left_over)
+    made = utils.build_grammar_vocab_mask(reqs=reqs, tree=utils.GrammarTree.from_linear_chain(drafts), sampling_info=info, device="cpu", barrier=barrier)
+    assert info.grammar_mask is None
+    rows = [tokens_of(row) for row in made.vocab_mask]
+    everything = set(range((WIDTH + 31) // 32 * 32))
+    expected = [mask_of(chain)]
+    for token in (c, d):
+        chain.accept_token(token)
+        expected.append(mask_of(chain))
+    chain.rollback(2)
+    # What is behind a draft that may not come, or behind the end, is never looked at; a request without a grammar is free.
+    assert rows[:4] == [*expected, everything] and rows[4:8] == [everything] * 4
+    assert rows[8] == mask_of(short) == {a} and rows[9] == set(vocabulary.eos) and rows[11] == everything
+    assert not short.is_terminated() and chain.matcher.steps == 1
+
+
 def test_jumping_forward(backend, vocabulary):
     grammar = get(backend, ("regex", "abc=[0-9]"))
     helper = grammar.try_jump_forward(None)

@@ -319,6 +319,32 @@ def test_a_schema_has_options_of_its_own(tokenizer, vocabulary, monkeypatch):
         assert isinstance(request.grammar, mw.ConstraintError) and words in str(request.grammar)
 
 
+def test_a_schema_may_say_it_in_the_words_of_llguidance(tokenizer, vocabulary, monkeypatch):
+    m = manager(tokenizer, monkeypatch)
+    schema = {"type": "array", "items": {"type": "integer"}}
+
+    def accepts(text, theirs, ours=None):
+        own = {"x-guidance": theirs} if ours is None else {"x-guidance": theirs, "x-maskwright": ours}
+        ready(m, request := Request("r", stops=vocabulary.eos, json={**schema, **own}))
+        assert isinstance(request.grammar, plugin.Grammar), request.grammar
+        return m.accept_tokens(request, vocabulary.encode(text)) and request.grammar.matcher.is_accepting()
+
+    assert accepts("[1, 2]", {}) and not accepts("[1,    2]", {})
+    assert accepts("[1,    2]", {"whitespace_flexible": True})
+    assert accepts("[1,2]", {"whitespace_flexible": False}) and not accepts("[1, 2]", {"whitespace_flexible": False})
+    spaced = {"item_separator": ", ", "key_separator": ": ", "coerce_one_of": None}
+    assert accepts("[1, 2]", spaced) and not accepts("[1,2]", spaced)
+    assert accepts("[1,\t2]", {"whitespace_pattern": "\t?"}) and not accepts("[1, 2]", {"whitespace_pattern": "\t?"})
+    # Ours counts where both say something.
+    assert accepts("[1,    2]", {"whitespace_flexible": False}, {"whitespace": "flexible"})
+    assert accepts("[1, 2]", {"whitespace_pattern": "\t?"}, {"whitespace": "spaced"})
+    for theirs, words in [({"colour": 1}, "'colour' of `x-guidance`"), ({"lenient": 1}, "must be a bool"), ({"item_separator": ";"}, "separators"), ([1], "/x-guidance: this must be an object")]:
+        ready(m, request := Request("r", json={**schema, "x-guidance": theirs}))
+        assert isinstance(request.grammar, mw.ConstraintError) and words in str(request.grammar)
+        with pytest.raises(VLLMValidationError, match="structured output: .*x-guidance|separators"):
+            validate(tokenizer, {"json": {**schema, "x-guidance": theirs}})
+
+
 def test_what_was_compiled_is_there_after_a_restart(tokenizer, vocabulary, monkeypatch, tmp_path, caplog):
     folder = tmp_path / "cache"
     monkeypatch.setenv("MASKWRIGHT_CACHE", str(folder))
@@ -399,12 +425,14 @@ def test_options_of_the_server_and_of_a_request(tokenizer, vocabulary, monkeypat
     assert space not in after_brace(manager(tokenizer, monkeypatch, disable_any_whitespace=True))
 
 
-def test_an_error_is_that_request_s_alone(tokenizer, monkeypatch):
+def test_an_error_is_that_request_s_alone(tokenizer, monkeypatch, caplog):
     m = manager(tokenizer, monkeypatch)
     bad, good = Request("bad", regex="(unclosed"), Request("good", regex="a")
     ready(m, bad, good)
     assert isinstance(bad.grammar, ValueError) and "not closed" in str(bad.grammar)
     assert isinstance(good.grammar, plugin.Grammar)
+    # Where nobody has validated the request, the client is not told why.
+    assert "request bad fails" in caplog.text and "not closed" in caplog.text
 
 
 HOSTILE = 'root ::= r\nr ::= ([ab] ("ba" | r) (r | "b")){0,4}'

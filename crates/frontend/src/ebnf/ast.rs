@@ -103,7 +103,7 @@ pub enum Atom {
 /// Free text, or free tokens, in which triggers lead into rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispatch {
-    /// The triggers, with their rules; at least one.
+    /// The triggers, with their rules. Without one, everything is free.
     pub arms: Vec<Arm>,
     /// What does not occur outside of the rules.
     pub excludes: Vec<Trigger>,

@@ -6,7 +6,7 @@
 //! ```
 //! A call is one token for the parser: its name, with the parenthesis right behind it, up to the parenthesis that closes it. A grammar with a rule of such a name means the rule.
 
-use maskwright_grammar::{Grammar, GrammarBuilder, Span, TokenRef, TokenSet};
+use maskwright_grammar::{CharSet, Grammar, GrammarBuilder, Span, TokenRef, TokenSet};
 
 use super::ast::{Arm, Dispatch, Trigger};
 use crate::lark::substring;
@@ -88,17 +88,62 @@ fn text(argument: &Argument) -> Result<&str, Wrong> {
 }
 
 fn pattern(arguments: &[Argument], call: Span) -> Result<Grammar, Wrong> {
-    let [argument] = arguments else {
+    let [argument, named @ ..] = arguments else {
         return Err((call, "`Regex` takes one pattern".into(), "write `Regex(\"[0-9]+\")`".into()));
     };
-    let options = regex::Options::default().with_dialect(Dialect::Ecma);
-    regex::grammar(text(argument)?, &options).map_err(|error| {
+    let mut options = regex::Options::default().with_dialect(Dialect::Ecma);
+    let mut is_in_json = false;
+    for option in named {
+        match (option.name.as_deref(), &option.value) {
+            (Some("flags"), Value::Text(flags)) => {
+                for flag in flags.chars() {
+                    match flag {
+                        'i' => options.ignore_case = true,
+                        'm' => options.multi_line = true,
+                        's' => options.dot_all = true,
+                        // Patterns are read in characters anyway.
+                        'u' => {}
+                        _ => {
+                            return Err(wrong(
+                                option,
+                                "there is no such flag",
+                                "there are `i`, `m`, `s` and `u`",
+                            ));
+                        }
+                    }
+                }
+            }
+            (Some("json_string"), Value::Word(word)) if matches!(&**word, "true" | "false") => {
+                is_in_json = &**word == "true";
+            }
+            (Some(_), _) => {
+                let help = "there are `flags=\"is\"` and `json_string=true`";
+                return Err(wrong(option, "there is no such option", help));
+            }
+            (None, _) => return Err(wrong(option, "`Regex` takes one pattern", "write it as one text")),
+        }
+    }
+    let grammar = regex::grammar(text(argument)?, &options).map_err(|error| {
         let help = error
             .help
             .clone()
             .unwrap_or_else(|| "fix the pattern; a backslash in a literal is written `\\\\`".into());
         (argument.span, format!("in this pattern: {}", error.message), help)
-    })
+    })?;
+    if !is_in_json {
+        return Ok(grammar);
+    }
+    // What may stand in a string of JSON as it is.
+    let mut g = GrammarBuilder::new();
+    let plain = CharSet::from_ranges([('\0', '\u{1f}'), ('"', '"'), ('\\', '\\')]).complement();
+    let plain = g.class(plain);
+    let plain = g.star(plain);
+    let pattern = g.embed(&grammar);
+    let both = g.and([pattern, plain]);
+    let root = g.declare("regex");
+    g.define(root, both);
+    let help = "allow a character that needs no escape";
+    g.finish(root).map_err(|error| (argument.span, error.to_string(), help.into()))
 }
 
 /// Any run of neighbouring chunks. An empty chunk adds nothing to a run.
@@ -159,9 +204,6 @@ fn dispatch(arguments: Vec<Argument>, of_tokens: bool, call: Span) -> Result<Dis
             }
             (None, _) => return Err(wrong(&argument, ARM, help)),
         }
-    }
-    if found.arms.is_empty() {
-        return Err((call, "there is no trigger in it".into(), help.into()));
     }
     check(&found, call)?;
     Ok(found)

@@ -167,7 +167,13 @@ impl Client {
                 .collect();
             for (ticket, (_, constraint)) in tickets.into_iter().zip(some) {
                 match ticket.wait() {
-                    Ok(_) => warm.ready += 1,
+                    Ok(compiled) => {
+                        // The first mask of a process takes several times as long as those behind it, and nobody waits for this one. If it meets a limit, whoever asks for it is told.
+                        if warm.ready == 0 {
+                            let _ = compiled.matcher().mask_words();
+                        }
+                        warm.ready += 1;
+                    }
                     Err(error) => warm.refused.push((constraint.clone(), error)),
                 }
             }

@@ -7,19 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ... import Constraint, ConstraintError, grammar as guessed_grammar, json_schema, lark, regex, structural_tag
+from ... import Constraint, ConstraintError, grammar as guessed_grammar, json_schema, lark, regex
+from ..._requests import guidance_options
 
 GrammarFormat = Literal["lark", "gbnf", "ebnf", "cfg", "grammar", "json_schema", "json", "regex", "choice", "llguidance"]
-
-#: Options of schemas that mean something else than the default.
-_KNOWN = {
-    "item_separator",
-    "key_separator",
-    "whitespace_pattern",
-    "whitespace_flexible",
-    "coerce_one_of",
-    "lenient",
-}
 
 
 def read_grammar(text: str) -> Constraint:
@@ -41,7 +32,7 @@ def read_grammar(text: str) -> Constraint:
         raise ConstraintError("only a grammar of Lark calls others; give it first")
     if one.get("json_schema") is not None:
         return _schema(one["json_schema"])
-    for key, make in (("regex", regex), ("grammar", guessed_grammar), ("structural_tag", structural_tag)):
+    for key, make in (("regex", regex), ("grammar", guessed_grammar)):
         if one.get(key) is not None:
             return _named(key, make(one[key]))
     raise ConstraintError(f"a grammar has `lark_grammar` or `json_schema`, and this one has {', '.join(one) or 'nothing'}")
@@ -69,22 +60,10 @@ def _named(key: str, constraint: Constraint) -> Constraint:
 
 
 def _schema(schema: Any) -> Constraint:
-    options = schema.get("x-guidance", {}) if isinstance(schema, dict) else {}
-    given = {key: value for key, value in options.items() if value is not None}
-    unknown = sorted(set(given) - _KNOWN)
-    if unknown:
-        raise ConstraintError(f"the option {unknown[0]!r} of `x-guidance` is not offered")
-    strictness = "lenient" if given.get("lenient") else "standard"
-    pattern = given.get("whitespace_pattern")
-    if pattern is not None:
-        return json_schema(schema, whitespace_pattern=pattern, strictness=strictness)
-    separators = (given.get("item_separator", ","), given.get("key_separator", ":"))
-    if given.get("whitespace_flexible", True) and separators == (",", ":"):
-        return json_schema(schema, strictness=strictness)
-    styles = {(",", ":"): "compact", (", ", ": "): "spaced"}
-    if separators not in styles:
-        raise ConstraintError(f"the separators {separators!r} are not offered; use (',', ':') or (', ', ': ')")
-    return json_schema(schema, whitespace=styles[separators], strictness=strictness)
+    given = schema.get("x-guidance", {}) if isinstance(schema, dict) else {}
+    if not isinstance(given, dict):
+        raise ConstraintError("`x-guidance` of a schema must be an object of options")
+    return json_schema(schema, **guidance_options(given))
 
 
 def one_grammar(name: str, key: str, value: Any) -> str:
@@ -161,21 +140,33 @@ class StructTag:
 
     @staticmethod
     def to_grammar(tags: Sequence[StructTag], *, assume_special: bool = True, text_regex: str = r"(.|\n)*") -> str:
-        """One grammar of free text with these tags in it."""
+        """One grammar of text with these tags in it. With ``assume_special``, a trigger such as ``<|tool|>`` is the special token of that name, and what only reads like it is text."""
         assert len(tags) > 0, "tags must not be empty"
-        if text_regex != r"(.|\n)*":
-            raise ValueError("free text other than any text is not offered")
+        assert "/" not in text_regex, "text_regex must not contain /"
         triggers = list(dict.fromkeys(tag.trigger for tag in tags))
-        items = [{"begin": tag.begin, "content": _content(tag.grammar), "end": tag.end} for tag in tags]
-        tag = {"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": triggers, "tags": items}}
-        return one_grammar("struct_tag", "structural_tag", tag)
+        named: dict[str, str] = {}
+        rules = [f"start: ({' | '.join(f'tags_{at}' for at in range(len(triggers)))})* TEXT", f"TEXT: /{text_regex}/"]
+        for at, trigger in enumerate(triggers):
+            bodies = " | ".join(_body(tag, named) for tag in tags if tag.trigger == trigger)
+            if assume_special and trigger.startswith("<") and trigger.endswith(">"):
+                rules.append(f"tags_{at}: TEXT {trigger} ({bodies})")
+            else:
+                rules += [f"head_{at}[lazy]: TEXT {json.dumps(trigger)}", f"tags_{at}: head_{at} ({bodies})"]
+        grammars = [{"name": "struct_tag", "lark_grammar": "\n".join(rules)}, *({"name": name, "lark_grammar": text} for name, text in named.items())]
+        return json.dumps({"grammars": grammars}, ensure_ascii=False)
 
 
-def _content(grammar: str | dict[str, Any]) -> dict[str, Any]:
-    if isinstance(grammar, str) and not grammar.lstrip().startswith("{"):
-        return {"type": "grammar", "grammar": grammar, "syntax": "lark"}
-    schema = json.loads(grammar) if isinstance(grammar, str) else grammar
-    return {"type": "json_schema", "json_schema": schema}
+def _body(tag: StructTag, named: dict[str, str]) -> str:
+    """What follows the trigger of a tag. A grammar of Lark is called by a name."""
+    if isinstance(tag.grammar, dict):
+        content = "%json " + json.dumps(tag.grammar)
+    elif tag.grammar.lstrip().startswith("{"):
+        content = "%json " + tag.grammar
+    else:
+        content = f"@grammar_{len(named)}"
+        named[content[1:]] = tag.grammar
+    texts = [json.dumps(text) if text else "" for text in (tag.begin[len(tag.trigger) :], tag.end)]
+    return f"{texts[0]} {content} {texts[1]}"
 
 
 class _TextCompiler:

@@ -9,7 +9,7 @@
 
 What differs by design: schemas are enforced exactly or refused by keyword; ``any_order`` keeps required keys and allows none twice; ``fill_next_token_bitmask``
 always says that the mask is to be applied; separators that ``json.dumps`` does not use by itself are refused; rejected tokens print nothing.
-What is serialised is the grammar, which is compiled again when it is read. ``get_model_structural_tag`` makes the tags of our own formats. ``get_captures`` and ``temperature`` read the
+What is serialised is the grammar, which is compiled again when it is read. ``get_model_structural_tag`` and its kin make the tags of our own formats: behind a call that is required no text follows, and a tool without parameters takes any object. ``get_captures`` and ``temperature`` read the
 text again, and tell one reading of it; ``max_chars`` and ``max_tokens`` of rules are kept and not relaxed; grammars that are called by name (``@name``) are of Lark or JSON schemas.
 """
 
@@ -18,13 +18,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ... import __version__
-
 from . import exception, structural_tag
 from ._masks import allocate_token_bitmask, apply_token_bitmask_inplace, get_bitmask_shape, reset_token_bitmask
-from .builtin_structural_tag import get_builtin_structural_tag, get_model_structural_tag, register_model_structural_tag
+from .builtin_structural_tag import get_builtin_structural_tag, get_model_structural_tag, normalize_tool_choice, register_model_structural_tag
 from .compiler import CompiledGrammar, GrammarCompiler
-from .config import get_max_recursion_depth, max_recursion_depth, set_max_recursion_depth
+from .config import get_max_recursion_depth, get_serialization_version, max_recursion_depth, set_max_recursion_depth
 from .exception import DeserializeFormatError, DeserializeVersionError, InvalidJSONError, InvalidStructuralTagError
 from .grammar import Grammar
 from .matcher import BatchGrammarMatcher, GrammarMatcher
@@ -58,17 +56,13 @@ __all__ = [
     "hf",
     "kernels",
     "max_recursion_depth",
+    "normalize_tool_choice",
     "register_model_structural_tag",
     "reset_token_bitmask",
     "set_max_recursion_depth",
     "structural_tag",
     "testing",
 ]
-
-
-def get_serialization_version() -> str:
-    """Which version writes, and reads, what is serialised."""
-    return __version__
 
 
 def __getattr__(name: str) -> Any:

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
 from ... import Error, ToolFormat
 from .structural_tag import StructuralTag
 
-__all__ = ["get_builtin_structural_tag", "get_model_structural_tag", "register_model_structural_tag"]
+if TYPE_CHECKING:
+    from .openai_tool_call_schema import BuiltinToolParam, FunctionToolParam
 
-#: XGrammar's names of formats that have another one here.
-_OTHER_NAMES = {
-    "llama": "llama3",
-    "kimi": "kimi_k2",
-    "deepseek_r1": "deepseek_r1",
-    "qwen_3": "qwen3",
-    "qwen_3_5": "qwen3_coder",
-    "qwen_3_coder": "qwen3_coder",
-    "glm_4_7": "glm",
-}
+#: What XGrammar's ``enabled`` means for our format: the prompt ends inside the reasoning, unless the model opens it itself.
+_ENABLED = {"harmony": "optional", "mimo": "required", "gemma4": "required"}
+
 _registered: dict[str, Callable[..., Any]] = {}
 
 
 def register_model_structural_tag(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Makes a function of one's own the maker of tags of that name. It gets the tools, no builtin tools, the choice and ``reasoning``, and what else was asked for as keywords."""
+    """Makes a function of one's own the maker of tags of that name. It gets what :func:`normalize_tool_choice` makes of the tools and the choice, then how the model thinks, and what else was asked for as keywords."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         _registered[name] = function
@@ -36,37 +30,28 @@ def register_model_structural_tag(name: str) -> Callable[[Callable[..., Any]], C
 
 def get_model_structural_tag(
     model: str,
-    tools: list[dict[str, Any]] | None = None,
-    tool_choice: str | dict[str, Any] | None = "auto",
-    reasoning: bool = True,
+    tools: list[Any] | None = None,
+    tool_choice: Any = "auto",
+    reasoning: bool | str = "enabled",
     force_reasoning: bool = False,
     any_order: bool = False,
     exclude_special_tokens: bool = True,
     max_whitespace_cnt: int | None = None,
+    parallel_tool_calls: bool = True,
 ) -> Any:
-    """The tag of what a model may write: its reasoning, text and calls of tools. The tools and the choice are those of OpenAI's API; a tool without parameters takes any object."""
-    if model in _registered:
-        options = {"any_order": any_order, "exclude_special_tokens": exclude_special_tokens, "max_whitespace_cnt": max_whitespace_cnt}
-        return _registered[model](tools or [], [], tool_choice or "auto", reasoning, **options)
-    if not exclude_special_tokens:
-        raise ValueError("exclude_special_tokens=False is not offered: text without the markers is what tells text from calls")
-    name = _OTHER_NAMES.get(model, model)
-    if name not in ToolFormat.names():
-        known = sorted({*ToolFormat.names(), *_OTHER_NAMES, *_registered})
+    """The tag of what a model may write: its reasoning, text and calls of tools. The tools and the choice are those of OpenAI's API; a tool without parameters takes any object.
+
+    ``reasoning`` is ``enabled``, ``disabled`` or ``auto``, where the model decides. ``model`` is one of XGrammar's names, or of ours.
+    """
+    make = _registered.get(model) or (_maker(model) if model in ToolFormat.names() else None)
+    if make is None:
+        known = sorted({*ToolFormat.names(), *_registered})
         raise ValueError(f"Unknown format type: {model}, supported types: {known}")
-    if not isinstance(tools, (list, type(None))):
-        raise ValueError(f"tools must be a list, and this is {type(tools).__name__}")
-    named = [_tool(tool) for tool in tools or []]
-    try:
-        made = ToolFormat.named(name).constraint(
-            named, choice=_choice(tool_choice), thinking="optional" if reasoning else "off", any_order=any_order
-        )
-    except (Error, TypeError) as error:
-        raise ValueError(str(error)) from error
-    tag = json.loads(str(made.source))
-    if max_whitespace_cnt is not None:
-        _limit_whitespace(tag, max_whitespace_cnt)
-    return StructuralTag.from_json(tag)
+    functions, builtins, choice = normalize_tool_choice(tools, tool_choice)
+    if not isinstance(parallel_tool_calls, bool):
+        raise ValueError("The 'parallel_tool_calls' argument must be a bool.")
+    options = {"any_order": any_order, "exclude_special_tokens": exclude_special_tokens, "max_whitespace_cnt": max_whitespace_cnt}
+    return make(functions, builtins, choice, _thinks(reasoning), **options, parallel_tool_calls=parallel_tool_calls)
 
 
 def get_builtin_structural_tag(model: str, **options: Any) -> Any:
@@ -74,38 +59,163 @@ def get_builtin_structural_tag(model: str, **options: Any) -> Any:
     return get_model_structural_tag(model, **options)
 
 
-def _tool(tool: Any) -> dict[str, Any]:
-    if not isinstance(tool, dict):
-        raise ValueError(f"a tool is a dict, and this is {type(tool).__name__}")
-    inner = tool.get("function", tool)
-    if not isinstance(inner, dict):
-        raise ValueError(f"the function of a tool is a dict, and this is {type(inner).__name__}")
-    # A tool of the server's own is called by its type.
-    name = inner.get("name", tool.get("type"))
-    schema = inner.get("parameters")
-    is_open = schema is None or inner.get("strict") is False
-    return {"name": name, "parameters": {"type": "object"} if is_open else schema}
+def normalize_tool_choice(
+    tools: list[Any] | None = None, tool_choice: Any = "auto"
+) -> tuple[list[FunctionToolParam], list[BuiltinToolParam], Literal["auto", "required", "forced"]]:
+    """The functions and the tools of the server that are left of ``tools`` by a choice, and whether one may (``auto``) or must be called (``required``), or the only one must be (``forced``).
+
+    >>> tool = {"type": "function", "function": {"name": "weather"}}
+    >>> functions, _, choice = normalize_tool_choice([tool], {"type": "function", "function": {"name": "weather"}})
+    >>> functions[0].function.name, choice
+    ('weather', 'forced')
+    """
+    from pydantic import TypeAdapter
+
+    from . import openai_tool_call_schema as schema
+
+    if not isinstance(tools, (list, type(None))):
+        raise ValueError("The 'tools' argument must be a list.")
+    read: TypeAdapter[Any] = TypeAdapter(schema.ToolParam)
+    given = [read.validate_python(tool) for tool in tools or []]
+    functions = [tool for tool in given if isinstance(tool, schema.FunctionToolParam)]
+    builtins = [tool for tool in given if isinstance(tool, schema.BuiltinToolParam)]
+    options: TypeAdapter[Any] = TypeAdapter(schema.ToolChoiceOptionParam)
+    choice = "auto" if tool_choice is None else options.validate_python(tool_choice)
+    match choice:
+        case "none":
+            return [], [], "auto"
+        case schema.AllowedToolChoiceParam(allowed_tools=allowed):
+            functions, builtins = _allowed(functions, builtins, allowed.tools)
+            choice = allowed.mode
+        case schema.NamedToolChoiceParam(function=wanted):
+            functions, builtins = [tool for tool in functions if tool.function.name == wanted.name], []
+            if not functions:
+                raise ValueError(f"The tool with name '{wanted.name}' is not found in the tools list.")
+            choice = "forced"
+        case schema.BuiltinToolChoiceParam(type=wanted):
+            functions, builtins = [], [tool for tool in builtins if tool.type == wanted]
+            if len(builtins) != 1:
+                raise ValueError(f"Builtin tool choice must match exactly one builtin tool, got {len(builtins)} matches.")
+            choice = "forced"
+    count = len(functions) + len(builtins)
+    if choice == "required" and count == 0:
+        raise ValueError("The 'tools' list is empty, which is not allowed when 'tool_choice' is 'required'.")
+    if choice == "forced" and count != 1:
+        raise ValueError("Forced tool choice must resolve to exactly one tool.")
+    return functions, builtins, choice
 
 
-def _choice(choice: Any) -> Any:
-    if choice is None or isinstance(choice, str):
-        return choice or "auto"
-    if not isinstance(choice, dict):
-        raise ValueError(f"tool_choice is a word or a dict, and this is {type(choice).__name__}")
-    if choice.get("type") == "allowed_tools":
-        allowed = choice.get("allowed_tools", choice)
-        names = [_tool(tool)["name"] for tool in allowed.get("tools", [])]
-        return {"allowed": names, "required": allowed.get("mode") == "required"}
-    return {"name": _tool(choice)["name"]}
+def _allowed(functions: list[Any], builtins: list[Any], named: list[Any]) -> tuple[list[Any], list[Any]]:
+    if any(tool.type == "function" and tool.function is None for tool in named):
+        raise ValueError("Allowed function tool references must include 'function'.")
+    names = {tool.function.name for tool in named if tool.type == "function"}
+    types = {tool.type for tool in named} - {"function"}
+    for what, wanted, there in (("function", names, {tool.function.name for tool in functions}), ("builtin", types, {tool.type for tool in builtins})):
+        if not wanted <= there:
+            raise ValueError(f"Allowed {what} tools are not found in the tools list: {wanted - there}.")
+    return [tool for tool in functions if tool.function.name in names], [tool for tool in builtins if tool.type in types]
 
 
-def _limit_whitespace(part: Any, most: int) -> None:
+def _maker(format: str) -> Callable[..., Any]:
+    """The function that makes tags of one of our formats. Its arguments are those of a function that is registered."""
+
+    def make(
+        tools: list[FunctionToolParam] | None = None,
+        builtin_tools: list[BuiltinToolParam] | None = None,
+        tool_choice: str = "auto",
+        reasoning: bool | str = "enabled",
+        any_order: bool = False,
+        exclude_special_tokens: bool = True,
+        max_whitespace_cnt: int | None = None,
+        parallel_tool_calls: bool = True,
+        **_: Any,
+    ) -> Any:
+        named = [_tool(tool.function.name, tool.function) for tool in tools or []] + [_tool(tool.name or tool.type, tool) for tool in builtin_tools or []]
+        if tool_choice not in ("auto", "required", "forced"):
+            raise ValueError(f"Unsupported tool choice: {tool_choice}")
+        if tool_choice == "forced" and len(named) != 1:
+            raise ValueError("Forced tool choice must resolve to exactly one tool.")
+        choice: Any = {"name": named[0]["name"]} if tool_choice == "forced" else tool_choice
+        thinking = {"enabled": _ENABLED.get(format, "begun"), "disabled": "off", "auto": "optional"}[_thinks(reasoning)]
+        try:
+            made = ToolFormat.named(format).constraint(named, choice=choice, one_call=not parallel_tool_calls, thinking=thinking, any_order=any_order)
+        except (Error, TypeError) as error:
+            raise ValueError(str(error)) from error
+        tag = json.loads(str(made.source))
+        for part in _parts(tag):
+            if builtin_tools and format == "harmony":
+                _call_without_namespace(part, {tool.name or tool.type for tool in builtin_tools})
+            if max_whitespace_cnt is not None and part.get("type") == "json_schema":
+                part["max_whitespace_cnt"] = max_whitespace_cnt
+            if not exclude_special_tokens:
+                part.pop("excludes", None)
+        return StructuralTag.from_json(tag)
+
+    make.__doc__ = f"Tags of our format ``{format}``: of the tools and the choice that :func:`normalize_tool_choice` makes."
+    return make
+
+
+def _tool(name: str, tool: Any) -> dict[str, Any]:
+    is_open = tool.parameters is None or getattr(tool, "strict", None) is False
+    return {"name": name, "parameters": {"type": "object"} if is_open else tool.parameters}
+
+
+def _thinks(reasoning: Any) -> str:
+    if isinstance(reasoning, bool):
+        return "enabled" if reasoning else "disabled"
+    if reasoning not in ("enabled", "disabled", "auto"):
+        raise ValueError("The 'reasoning' argument must be a bool or one of: 'enabled', 'disabled', 'auto'.")
+    return str(reasoning)
+
+
+def _call_without_namespace(part: dict[str, Any], names: set[str]) -> None:
+    """gpt-oss calls tools of the server by their names alone, and says that what follows is code."""
+    for key, inner in part.items():
+        if isinstance(inner, list) and any(isinstance(one, dict) and _called(one) in names for one in inner):
+            begins = [_BUILTIN_BEGINS.get(one["begin"].replace(f"functions.{_called(one)}", "{name}")) if _called(one) in names else one["begin"] for one in inner]
+            part[key] = [{**one, "begin": begin.replace("{name}", _called(one) or "")} for one, begin in zip(inner, begins) if begin is not None]
+
+
+def _called(tag: dict[str, Any]) -> str | None:
+    role = tag.get("role")
+    return role.get("call") if isinstance(role, dict) else None
+
+
+#: How a function is called, and how a tool of the server is, where that has a form of its own.
+_BUILTIN_BEGINS = {
+    "<|channel|>commentary to={name}<|constrain|>json<|message|>": "<|channel|>commentary to={name} code<|message|>",
+    " to={name}<|channel|>commentary <|constrain|>json<|message|>": " to={name}<|channel|>commentary code<|message|>",
+}
+
+
+def _parts(part: Any) -> Iterator[dict[str, Any]]:
+    """The parts of a tag, but not what is in schemas."""
     if isinstance(part, dict):
-        if part.get("type") == "json_schema" and "json_schema" in part:
-            part["max_whitespace_cnt"] = most
-            return
-        for inner in part.values():
-            _limit_whitespace(inner, most)
+        yield part
+        for key, inner in part.items():
+            if key != "json_schema":
+                yield from _parts(inner)
     elif isinstance(part, list):
         for inner in part:
-            _limit_whitespace(inner, most)
+            yield from _parts(inner)
+
+
+# XGrammar's names of formats, and ours.
+get_llama_structural_tag = register_model_structural_tag("llama")(_maker("llama3"))
+get_kimi_structural_tag = register_model_structural_tag("kimi")(_maker("kimi_k2"))
+get_kimi_k3_structural_tag = register_model_structural_tag("kimi_k3")(_maker("kimi_k3"))
+get_deepseek_r1_structural_tag = register_model_structural_tag("deepseek_r1")(_maker("deepseek_r1"))
+get_deepseek_v3_1_structural_tag = register_model_structural_tag("deepseek_v3_1")(_maker("deepseek_v3_1"))
+get_deepseek_v3_2_structural_tag = register_model_structural_tag("deepseek_v3_2")(_maker("deepseek_v3_2"))
+get_deepseek_v4_structural_tag = register_model_structural_tag("deepseek_v4")(_maker("deepseek_v4"))
+get_deepseek_v4_1_structural_tag = register_model_structural_tag("deepseek_v4_1")(_maker("deepseek_v4_1"))
+get_qwen_3_structural_tag = register_model_structural_tag("qwen_3")(_maker("qwen3"))
+get_qwen_3_5_structural_tag = register_model_structural_tag("qwen_3_5")(_maker("qwen3_coder"))
+get_qwen_3_coder_structural_tag = register_model_structural_tag("qwen_3_coder")(get_qwen_3_5_structural_tag)
+get_mimo_structural_tag = register_model_structural_tag("mimo")(_maker("mimo"))
+get_harmony_structural_tag = register_model_structural_tag("harmony")(_maker("harmony"))
+get_minimax_structural_tag = register_model_structural_tag("minimax")(_maker("minimax"))
+get_minimax_m3_structural_tag = register_model_structural_tag("minimax_m3")(_maker("minimax_m3"))
+get_glm_4_7_structural_tag = register_model_structural_tag("glm_4_7")(_maker("glm"))
+get_cohere_structural_tag = register_model_structural_tag("cohere")(_maker("cohere_xml"))
+get_exaone_structural_tag = register_model_structural_tag("exaone")(_maker("exaone4"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ... import CompiledConstraint, Compiler, Error, ebnf, lark
+from ... import CompiledConstraint, Compiler, Error, ebnf
 from ... import regex as mw_regex
 from .exception import DeserializeFormatError, read_document, write_document
-from .grammar import Grammar, schema_grammar, tag_grammar
+from .grammar import Grammar, lark_grammar, schema_grammar, tag_grammar
 from .tokenizer_info import TokenizerInfo
 
 
@@ -66,9 +67,9 @@ class GrammarCompiler:
         """A regular expression."""
         return self._compile(Grammar(mw_regex(regex, dialect="ecma")))
 
-    def compile_lark(self, lark_string: str) -> CompiledGrammar:
-        """A Lark grammar."""
-        return self._compile(Grammar(lark(lark_string)))
+    def compile_lark(self, lark_string: str, *, named_grammars: Mapping[str, Grammar | str] | None = None) -> CompiledGrammar:
+        """See :meth:`Grammar.from_lark`."""
+        return self._compile(lark_grammar(lark_string, named_grammars))
 
     def compile_structural_tag(self, *args: Any, **kwargs: Any) -> CompiledGrammar:
         """A structural tag, or the older tags and triggers."""

@@ -11,7 +11,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["get_max_recursion_depth", "max_recursion_depth", "set_max_recursion_depth"]
+from ... import __version__
+
+__all__ = ["get_max_recursion_depth", "get_serialization_version", "max_recursion_depth", "set_max_recursion_depth"]
 
 _MOST = 1_000_000
 _DEFAULT = 10_000
@@ -50,3 +52,8 @@ def max_recursion_depth(temp_depth: int) -> Iterator[None]:
         yield
     finally:
         set_max_recursion_depth(before)
+
+
+def get_serialization_version() -> str:
+    """Which version writes, and reads, what is serialised."""
+    return __version__

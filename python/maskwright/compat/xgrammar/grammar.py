@@ -27,15 +27,15 @@ class Grammar:
         return _checked(Grammar(ebnf(ebnf_string, root=root_rule_name)))
 
     @staticmethod
-    def from_json_schema(schema: Any, **options: Any) -> Grammar:
+    def from_json_schema(schema: Any, *, print_converted_ebnf: bool = False, **options: Any) -> Grammar:
         """A JSON Schema: text, a dict, or a Pydantic model. The options are ``any_whitespace``, ``indent``, ``separators``, ``strict_mode``,
-        ``max_whitespace_cnt`` and ``any_order``."""
-        return _checked(schema_grammar(schema, **options))
+        ``max_whitespace_cnt`` and ``any_order``. Nothing is converted to EBNF here, so what is printed is the schema."""
+        return _printed(_checked(schema_grammar(schema, **options)), print_converted_ebnf)
 
     @staticmethod
-    def from_regex(regex_string: str) -> Grammar:
-        """A regular expression, in the dialect of ECMA-262."""
-        return _checked(Grammar(regex(regex_string, dialect="ecma")))
+    def from_regex(regex_string: str, *, print_converted_ebnf: bool = False) -> Grammar:
+        """A regular expression, in the dialect of ECMA-262. Nothing is converted to EBNF here, so what is printed is the expression."""
+        return _printed(_checked(Grammar(regex(regex_string, dialect="ecma"))), print_converted_ebnf)
 
     @staticmethod
     def from_lark(
@@ -45,15 +45,7 @@ class Grammar:
         named_grammars: Mapping[str, Grammar | str] | None = None,
     ) -> Grammar:
         """A Lark grammar. With ``tokenizer_info`` the tokens that it names are looked for; ``named_grammars`` are those that it calls as ``@name``, of Lark or of JSON schemas."""
-        if named_grammars is not None and not isinstance(named_grammars, Mapping):
-            raise TypeError(f"named_grammars must be a dictionary, and is of type {type(named_grammars).__name__}")
-        for name, one in (named_grammars or {}).items():
-            if not isinstance(name, str):
-                raise TypeError(f"the names must be strings, and one is of type {type(name).__name__}")
-            if not isinstance(one, (Grammar, str)):
-                raise TypeError(f"the values must be Grammar instances or Lark strings, and {name!r} is of type {type(one).__name__}")
-        named = {name: one.constraint if isinstance(one, Grammar) else one for name, one in (named_grammars or {}).items()}
-        made = _checked(Grammar(as_runtime_error(lambda: lark(lark_string, grammars=named))))
+        made = _checked(lark_grammar(lark_string, named_grammars))
         if tokenizer_info is not None:
             as_runtime_error(lambda: Compiler(tokenizer_info.vocabulary, workers=1).compile(made.constraint))
         return made
@@ -110,6 +102,19 @@ def schema_grammar(
     whitespace = _whitespace(any_whitespace, indent, separators, max_whitespace_cnt)
     strictness, order = "closed" if strict_mode else "standard", "any" if any_order else "schema"
     return Grammar(json_schema(schema_text(schema), whitespace=whitespace, strictness=strictness, key_order=order))
+
+
+def lark_grammar(text: str, named_grammars: Mapping[str, Grammar | str] | None) -> Grammar:
+    """A Lark grammar with those that it calls, not checked yet."""
+    if named_grammars is not None and not isinstance(named_grammars, Mapping):
+        raise TypeError(f"named_grammars must be a dictionary, and is of type {type(named_grammars).__name__}")
+    for name, one in (named_grammars or {}).items():
+        if not isinstance(name, str):
+            raise TypeError(f"the names must be strings, and one is of type {type(name).__name__}")
+        if not isinstance(one, (Grammar, str)):
+            raise TypeError(f"the values must be Grammar instances or Lark strings, and {name!r} is of type {type(one).__name__}")
+    named = {name: one.constraint if isinstance(one, Grammar) else one for name, one in (named_grammars or {}).items()}
+    return Grammar(as_runtime_error(lambda: lark(text, grammars=named)))
 
 
 def tag_grammar(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Grammar:
@@ -196,4 +201,10 @@ def _checked(grammar: Grammar, kind: type[RuntimeError] = RuntimeError) -> Gramm
         grammar.constraint.check()
     except Error as error:
         raise kind(str(error)) from error
+    return grammar
+
+
+def _printed(grammar: Grammar, wanted: bool) -> Grammar:
+    if wanted:
+        print(grammar)
     return grammar

@@ -1,0 +1,5 @@
+"""The function under the name that it has in XGrammar. It finds out by itself where the logits are."""
+
+from . import apply_by_position as apply_token_bitmask_inplace_torch
+
+__all__ = ["apply_token_bitmask_inplace_torch"]
