@@ -99,10 +99,7 @@ fn required_names(grammar: &Grammar) -> Vec<Box<[u8]>> {
         _ => None,
     });
     let wanted = scopes.flat_map(|(required, needs)| required.iter().chain(needs.iter().map(|pair| &pair.1)));
-    let mut names: Vec<Box<[u8]>> = wanted.map(|name| value::of_string(name)).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    sorted(wanted.map(|name| value::of_string(name))).into_vec()
 }
 
 /// Each once, ascending.

@@ -134,10 +134,7 @@ impl Trial<'_> {
             if !this.steps(b"\"", &mut behind) {
                 return None;
             }
-            let before = core::mem::take(&mut this.outs.completions);
-            let found = this.search(&behind);
-            let completion = core::mem::replace(&mut this.outs.completions, before).into_iter().next();
-            completion.filter(|_| found == Some(true)).map(|text| value::strings(&text))
+            this.completion(&behind).map(|text| value::strings(&text))
         })
     }
 
@@ -159,11 +156,16 @@ impl Trial<'_> {
             return Some(self.values_on_the_way_out(thread));
         }
         // What was seen, and what is written on the way out, where each value takes a byte at least.
+        let written = self.completion(&behind)?.len();
+        Some(self.seen_below(thread.stack).saturating_add(written))
+    }
+
+    /// A text that leads from some threads, none of which is out, to a place that is, if a search finds one that is short.
+    fn completion(&mut self, threads: &[Thread]) -> Option<Vec<u8>> {
         let before = core::mem::take(&mut self.outs.completions);
-        let found = self.search(&behind);
-        let completion = core::mem::replace(&mut self.outs.completions, before).first().map(Vec::len);
-        let seen = self.seen_below(thread.stack);
-        completion.filter(|_| found == Some(true)).map(|bytes| seen.saturating_add(bytes))
+        let found = self.search(threads);
+        let completion = core::mem::replace(&mut self.outs.completions, before).into_iter().next();
+        completion.filter(|_| found == Some(true))
     }
 
     /// The same where the way out is known: what was seen, and the words that may be written on it.

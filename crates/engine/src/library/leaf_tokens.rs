@@ -185,14 +185,12 @@ pub(super) struct Known<'b> {
     pub(super) below: Stays,
     /// How many characters come before the node that is read from.
     pub(super) before: u32,
-    /// The state that was asked about last, and the characters that lead from it to itself.
-    pub(super) loops: (LeafState, Kinds),
 }
 
 /// Which subtrees are taken as a whole.
 pub(super) enum Stays {
-    /// Those that stay in one state. Its loops do this to the units.
-    Loop(Action),
+    /// Those that stay in one state.
+    Loop,
     /// Those that keep the leaf alive, where there is room for any token.
     Safe,
 }
@@ -201,21 +199,15 @@ impl Known<'_> {
     /// Whether no token below a node leaves the leaf, which comes between two characters.
     #[inline]
     fn stays(&mut self, automaton: &Automaton, state: LeafState, node: TrieNode) -> bool {
-        let (unit, fewest) = match self.below {
-            Stays::Loop(unit) => (unit, 0),
-            Stays::Safe => (automaton.unit(), tuning().looping_tokens),
-        };
+        let is_safe = matches!(self.below, Stays::Safe);
         let tokens = self.bytes.tokens_below(node);
-        if tokens < fewest {
+        if is_safe && tokens < tuning().looping_tokens {
             return false;
         }
-        if self.loops.0 != state {
-            self.loops = (state, self.safe_chars.loops(automaton, state, unit));
-        }
-        if self.bytes.has_only(node, 0, self.loops.1) {
+        if self.bytes.has_only(node, 0, self.safe_chars.loops(automaton, state)) {
             return true;
         }
-        if matches!(self.below, Stays::Loop(_)) || tokens < tuning().subtree_tokens {
+        if !is_safe || tokens < tuning().subtree_tokens {
             return false;
         }
         let (kinds, height) = (self.bytes.kinds_below(node, 0), self.bytes.height(node));
@@ -347,8 +339,7 @@ impl LeafTokens {
         bytes: &Bytes,
     ) -> Self {
         let counts = automaton.counts();
-        let unit = automaton.unit();
-        let kinds = safe_chars.loops(automaton, state, unit);
+        let kinds = safe_chars.loops(automaton, state);
         let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
         // Inside a string nothing can end, so tokens that die there leave nothing behind. What stays in the loop dies where the loop does.
         let dead = if automaton.is_string() {
@@ -356,17 +347,8 @@ impl LeafTokens {
         } else {
             Kinds::default()
         };
-        let below = Stays::Loop(unit);
-        let known = Known {
-            bytes,
-            safe_chars,
-            kinds,
-            longest: usize::MAX,
-            dead,
-            below,
-            before: 0,
-            loops: <_>::default(),
-        };
+        let below = Stays::Loop;
+        let known = Known { bytes, safe_chars, kinds, longest: usize::MAX, dead, below, before: 0 };
         let mut entry = Self::read(automaton, state, trie, Trie::ROOT, Some(known));
         if kinds.is_empty() {
             return entry;
@@ -398,9 +380,8 @@ impl LeafTokens {
         (from, before): (TrieNode, u32),
     ) -> Self {
         let (kinds, dead) = (Kinds::default(), Kinds::default());
-        let below = Stays::Loop(automaton.unit());
-        let known =
-            Known { bytes, safe_chars, kinds, longest: 0, dead, below, before, loops: <_>::default() };
+        let below = Stays::Loop;
+        let known = Known { bytes, safe_chars, kinds, longest: 0, dead, below, before };
         Self::read(automaton, state, trie, from, Some(known))
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct SafeChars {
     endless: FxHashMap<LeafState, Option<Endless>>,
     /// The characters that lead from a state to itself.
     loops: FxHashMap<LeafState, Kinds>,
+    /// The state whose loops were asked for last, and what they are. PERF: a walk asks at every node, and often stays in one state.
+    last_loops: (LeafState, Kinds),
     /// By state and place in a character: the states in which characters end, or nothing if some character dies.
     ends: FxHashMap<(LeafState, u8), Option<Ends>>,
 }
@@ -87,12 +89,20 @@ impl SafeChars {
         found
     }
 
-    /// The characters that lead from a state to itself. All of them begin a unit, or none does, as `unit` says.
-    pub(crate) fn loops(&mut self, automaton: &Automaton, state: LeafState, unit: Action) -> Kinds {
+    /// The characters that lead from a state to itself. All of them begin a unit, or none does, as the automaton's [unit](Automaton::unit) says.
+    #[inline]
+    pub(crate) fn loops(&mut self, automaton: &Automaton, state: LeafState) -> Kinds {
+        if self.last_loops.0 != state {
+            self.last_loops = (state, self.find_loops(automaton, state));
+        }
+        self.last_loops.1
+    }
+
+    fn find_loops(&mut self, automaton: &Automaton, state: LeafState) -> Kinds {
         if let Some(found) = self.loops.get(&state) {
             return *found;
         }
-        let mut found = Kinds::default();
+        let (mut found, unit) = (Kinds::default(), automaton.unit());
         for byte in automaton.live(state).iter() {
             let step = automaton.step(state, byte);
             let is_loop = step.action() == unit

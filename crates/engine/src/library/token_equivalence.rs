@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use maskwright_vocab::Trie;
 
-use super::bytes::{Bytes, Kinds, utf8};
+use super::bytes::{Bytes, utf8};
 use super::safe_chars::SafeChars;
 use crate::leaf::{Automaton, LeafState, Step};
 use crate::tuning::tuning;
@@ -124,7 +124,6 @@ impl Reading<'_> {
     /// All states that tokens lead to, and perhaps more; nothing, if it takes too long.
     fn footprint(&mut self, state: LeafState) -> Option<Footprint> {
         let Self { automaton, safe_chars, trie, bytes, .. } = self;
-        let unit = automaton.unit();
         let mut footprint: Footprint = vec![false; automaton.len()].into();
         footprint[state.index()] = true;
         let mut loops = Vec::new();
@@ -146,8 +145,7 @@ impl Reading<'_> {
             }
             footprint[next.index()] = true;
             let place = place.and_then(|place| utf8(place, byte));
-            let stays = |kinds: Kinds| kinds.without(safe_chars.loops(automaton, next, unit)).is_empty();
-            if place == Some(0) && bytes.kinds_below(node, 0).is_some_and(stays) {
+            if place == Some(0) && bytes.has_only(node, 0, safe_chars.loops(automaton, next)) {
                 loops.push(next);
                 continue;
             }

@@ -77,8 +77,7 @@ pub(crate) fn read(
         }
         short
     });
-    let (below, loops) = (Stays::Safe, <_>::default());
-    let known = Known { bytes, safe_chars, kinds, longest, dead, below, before: 0, loops };
+    let known = Known { bytes, safe_chars, kinds, longest, dead, below: Stays::Safe, before: 0 };
     let boundaries =
         leaf_tokens::read(automaton, state, vocabulary.trie(), Trie::ROOT, Some(known), &mut found);
     LeafTokens::free(run, found.inner, found.closing, boundaries, bytes)

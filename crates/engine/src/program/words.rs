@@ -17,7 +17,7 @@ use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::network::{Callee, Network, Node, NodeId, Scope, Values, WordId, WordScope};
+use super::network::{Callee, Need, Network, Node, NodeId, Scope, Values, WordId, WordScope};
 use super::required::{Machines, successors};
 use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
@@ -314,8 +314,7 @@ impl<'n> ScopeWords<'n> {
             Some(bits)
         };
         let (required, wanted) = (bits(&scope.required)?, bits(&scope.wanted)?);
-        let pair =
-            |(one, other): &(Box<[u8]>, Box<[u8]>)| Some((*of_form.get(&**one)?, *of_form.get(&**other)?));
+        let pair = |(one, other): &Need| Some((*of_form.get(&**one)?, *of_form.get(&**other)?));
         let mut needs: Box<[(u32, u32)]> = scope.needs.iter().map(pair).collect::<Option<_>>()?;
         for (at, (node, _)) in nodes.iter().enumerate() {
             places[node.index()] = at as u32;

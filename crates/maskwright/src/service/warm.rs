@@ -168,7 +168,7 @@ impl Client {
             for (ticket, (_, constraint)) in tickets.into_iter().zip(some) {
                 match ticket.wait() {
                     Ok(compiled) => {
-                        // The first mask of a process takes several times as long as those behind it, and nobody waits for this one. If it meets a limit, whoever asks for it is told.
+                        // PERF: the first mask of a process takes several times as long as later ones, and no request waits for this one. A limit that it meets is reported when a request asks for the mask.
                         if warm.ready == 0 {
                             let _ = compiled.matcher().mask_words();
                         }

@@ -383,13 +383,18 @@ fn different(item: impl Fn(&mut GrammarBuilder) -> ExprId) -> Grammar {
     grammar(|g| {
         let item = item(g);
         let item = g.distinct(item);
-        let comma = g.bytes(b",");
-        let more = g.seq([comma, item]);
-        let more = g.repeat(more, 1, None);
-        let (open, close) = (g.bytes(b"["), g.bytes(b"]"));
-        let array = g.seq([open, item, more, close]);
-        g.scope(array, [])
+        array(g, item, 1)
     })
+}
+
+/// An array in a scope of its own, with at least so many items behind the first.
+fn array(g: &mut GrammarBuilder, item: ExprId, more: u32) -> ExprId {
+    let comma = g.bytes(b",");
+    let next = g.seq([comma, item]);
+    let others = g.repeat(next, more, None);
+    let (open, close) = (g.bytes(b"["), g.bytes(b"]"));
+    let array = g.seq([open, item, others, close]);
+    g.scope(array, [])
 }
 
 #[test]
@@ -400,12 +405,7 @@ fn different_words_are_kept_within_a_budget() {
             g.distinct(word)
         });
         let item = g.alt(words);
-        let comma = g.bytes(b",");
-        let more = g.seq([comma, item]);
-        let more = g.repeat(more, 2, None);
-        let (open, close) = (g.bytes(b"["), g.bytes(b"]"));
-        let array = g.seq([open, item, more, close]);
-        g.scope(array, [])
+        array(g, item, 2)
     });
     let vocabulary = tokens(&[
         "[\"", "red", "blue", "g", "reen", "r", "e", "y", "d", "b", "l", "u", "n", "\",\"", "\"]", "\"", ",",
