@@ -4,8 +4,8 @@
     python bench/python/vllm_backends.py manager TOKENIZER_FOLDER_OR_FILE [--rows 16 64] [--steps 200]
     python bench/python/vllm_backends.py restart TOKENIZER_FOLDER_OR_FILE [--rounds 5]
 
-``serve`` starts a server for each backend and asks them in turn, round by round, so that what else the machine does hits all of them alike. In a round each server gets the requests at once without a structure, then with a schema
-that it has seen (*warm*), then each with a schema of its own that nobody has seen (*cold*). All texts have the same number of tokens: schemas ask for more than there is room for, and free text does not stop. A number is the
+``serve`` starts a server for each backend and asks them in turn, round by round, so that what else the machine does hits all of them alike; the servers that are not asked are stopped meanwhile. In a round each server gets the requests
+at once without a structure, with a schema that it has seen (*warm*), and each with a schema of its own that nobody has seen (*cold*); another of the three comes first each time. All texts have the same number of tokens: schemas ask for more than there is room for, and free text does not stop. A number is the
 median of the rounds; what is compared with free text is compared within a round and a server.
 
 ``manager`` runs vLLM's ``StructuredOutputManager``, without a model, along documents that are valid: the time that a step of a batch waits for its masks and for its tokens to be taken.
@@ -21,6 +21,7 @@ import http.client
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
@@ -84,7 +85,7 @@ def document(tag: str, count: int) -> str:
 class Server:
     """A server of vLLM with one backend."""
 
-    def __init__(self, backend: str, model: str, port: int, requests: int) -> None:
+    def __init__(self, backend: str, model: str, port: int, requests: int, dtype: str) -> None:
         self.backend, self.port = backend, port
         environment = {**os.environ, "MASKWRIGHT_VLLM": "1" if backend == "maskwright" else "0", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
         environment.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
@@ -93,10 +94,15 @@ class Server:
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--served-model-name", "small", "--port", str(port),
-             "--max-model-len", "1024", "--max-num-seqs", str(requests), "--dtype", "bfloat16", "--enforce-eager",
+             "--max-model-len", "1024", "--max-num-seqs", str(requests), "--dtype", dtype, "--enforce-eager",
              "--structured-outputs-config", json.dumps(options)],
-            env=environment, stdout=self.log, stderr=subprocess.STDOUT,
+            env=environment, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True,
         )
+
+    def signal(self, number: int) -> None:
+        """To all processes of the server, if it is still there."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, number)
 
     def wait(self) -> None:
         until = time.monotonic() + 1800
@@ -115,6 +121,7 @@ class Server:
         sys.exit(f"the server of {self.backend} did not start:\n{self.log.read()[-3000:]}")
 
     def stop(self) -> None:
+        self.signal(signal.SIGCONT)
         self.process.terminate()
         try:
             self.process.wait(60)
@@ -166,17 +173,21 @@ class Server:
 
 
 def serve(options: argparse.Namespace) -> None:
-    servers = [Server(backend, options.model, options.port + at, options.requests) for at, backend in enumerate(BACKENDS)]
+    servers = [Server(backend, options.model, options.port + at, options.requests, options.dtype) for at, backend in enumerate(BACKENDS)]
     kinds = ("free", "warm", "cold")
     speeds: dict[tuple[str, str], list[float]] = {(backend, kind): [] for backend in BACKENDS for kind in kinds}
     firsts: dict[tuple[str, str], list[float]] = {(backend, kind): [] for backend in BACKENDS for kind in kinds}
     try:
         for server in servers:
             server.wait()
+        for server in servers:
+            server.signal(signal.SIGSTOP)
         n, tokens = options.requests, options.tokens
         for number in range(-1, options.rounds):
             for server in servers if number % 2 else reversed(servers):
-                for kind in kinds:
+                server.signal(signal.SIGCONT)
+                first_kind = number % len(kinds)
+                for kind in kinds[first_kind:] + kinds[:first_kind]:
                     tag = {"free": None, "warm": "warm", "cold": f"r{number + 1}"}[kind]
                     wanted = [None if tag is None else schema(tag if kind == "warm" else f"{tag}_{at}") for at in range(n)]
                     speed, first = server.batch(n, tokens, wanted)
@@ -184,6 +195,7 @@ def serve(options: argparse.Namespace) -> None:
                         speeds[server.backend, kind].append(speed)
                         firsts[server.backend, kind].append(statistics.median(first))
                         print(f"round {number + 1} {server.backend:11} {kind:5} {speed:7.1f} tokens/s, first {1000 * statistics.median(first):7.0f} ms", file=sys.stderr, flush=True)
+                server.signal(signal.SIGSTOP)
     finally:
         for server in servers:
             server.stop()
@@ -358,6 +370,7 @@ def main() -> None:
     one.add_argument("--requests", type=int, default=16)
     one.add_argument("--tokens", type=int, default=64)
     one.add_argument("--port", type=int, default=8140)
+    one.add_argument("--dtype", default="float32", help="what the model computes in; bfloat16 is slow on processors that do not have it (default: %(default)s)")
     one.set_defaults(run=serve)
     two = commands.add_parser("manager")
     two.add_argument("tokenizer")
