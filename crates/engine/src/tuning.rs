@@ -111,10 +111,8 @@ tuning! {
     prepared_units: usize = 17;
     /// A loop over fewer kinds of characters is read token by token.
     loop_kinds: u32 = 16;
-    /// A subtree with fewer tokens is read.
+    /// A subtree with fewer tokens is read, unless they stay in one state.
     subtree_tokens: u32 = 64;
-    /// The same, whether they stay in one state.
-    looping_tokens: u32 = 4;
     /// With more suffixes for each node, they are read where they are, in the trie of the vocabulary.
     suffixes_per_node: usize = 24;
     /// A set of safe characters with fewer kinds is not used.

@@ -8,10 +8,10 @@
 //! * for each node of the trie there is the set of kinds that occur below it, so a walk that looks for the other tokens
 //!   passes by every subtree that has none.
 //!
-//! Each character of ASCII is a kind by itself; of the others, those with the same first byte are one.
+//! Each character of ASCII is a kind by itself; of the others, those with the same first byte are one. Kinds that mostly come together, like the
+//! digits, are a *group*. A walk looks at the groups below a node first, which are four bytes, and at the kinds only where these do not settle it.
 
-use maskwright_vocab::{TokenId, Trie, TrieNode, Vocabulary};
-use rustc_hash::FxHashMap;
+use maskwright_vocab::{TokenId, Trie, TrieNode, TrieNodes, Vocabulary};
 
 use super::bitset::ones;
 
@@ -79,6 +79,80 @@ impl Kinds {
     }
 }
 
+/// Kinds of characters, and the groups of which they have all and of which they have some.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupedKinds {
+    pub(crate) kinds: Kinds,
+    all: u32,
+    some: u32,
+}
+
+impl Default for GroupedKinds {
+    fn default() -> Self {
+        Kinds::default().into()
+    }
+}
+
+impl From<Kinds> for GroupedKinds {
+    fn from(kinds: Kinds) -> Self {
+        let (mut all, mut some) = (WHATEVER, WHATEVER);
+        for (group, members) in (0..).zip(&GROUPS) {
+            all |= u32::from(members.without(kinds).is_empty()) << group;
+            some |= u32::from(!members.and(kinds).is_empty()) << group;
+        }
+        Self { kinds, all, some }
+    }
+}
+
+/// The groups.
+static GROUPS: [Kinds; ALONE.len() + 11] = {
+    let mut groups = [Kinds { ascii: 0, longer: 0 }; ALONE.len() + 11];
+    let mut byte = 1;
+    while byte < 0x80 {
+        groups[group(byte) as usize].ascii |= 1 << byte;
+        byte += 1;
+    }
+    groups[group(0x80) as usize].longer = (1 << LEADS) - 1;
+    groups
+};
+
+/// Characters that are a group each.
+const ALONE: &[u8; 18] = b" \n\t\r\"\\'_-.,:;/()[]";
+
+/// The group of a byte.
+const fn group(byte: u8) -> u32 {
+    let mut at = 0;
+    while at < ALONE.len() {
+        if ALONE[at] == byte {
+            return at as u32;
+        }
+        at += 1;
+    }
+    let group = match byte {
+        b'a'..=b'f' => 0,
+        b'g'..=b'z' => 1,
+        b'A'..=b'F' => 2,
+        b'G'..=b'Z' => 3,
+        b'0'..=b'9' => 4,
+        0x80.. => 5,
+        b'{' | b'}' => 6,
+        b'<' | b'>' => 7,
+        b'=' | b'+' | b'*' => 8,
+        0..0x20 | 0x7F => 9,
+        _ => 10,
+    };
+    ALONE.len() as u32 + group
+}
+
+/// The path to a node is not text: no beginning of UTF-8, or with a zero.
+const PATH_IS_NO_TEXT: u32 = 1 << 29;
+/// A node stands inside a character.
+const INSIDE: u32 = 1 << 30;
+/// Something below a node is not text.
+const NO_TEXT_BELOW: u32 = 1 << 31;
+/// What is said of the path to a node, and not of what comes below it.
+const WHATEVER: u32 = PATH_IS_NO_TEXT | INSIDE;
+
 /// The first bytes of characters beyond ASCII.
 const FIRST_LEAD: u8 = 0xC2;
 const LAST_LEAD: u8 = 0xF4;
@@ -105,10 +179,9 @@ pub(crate) fn utf8(place: u8, byte: u8) -> Option<u8> {
 #[derive(Debug)]
 pub(crate) struct Bytes {
     nodes: Box<[Below]>,
-    /// The number of the shape of what is below a node; 0 is none. PERF: a long walk asks at every node, and two bytes
-    /// a node stay in the cache.
-    shape_of: Box<[u16]>,
-    shapes: Box<[Shape]>,
+    /// The groups that occur below a node, and what is known of its path. PERF: a long walk asks at every node, and four bytes a node
+    /// stay in the cache.
+    groups: Box<[u32]>,
     /// For each first byte of a longer character, the tokens with one.
     with_longer: Vec<Box<[u32]>>,
     /// The tokens that are not the beginning of a text without zeros.
@@ -130,20 +203,10 @@ struct Below {
     bytes: u128,
     /// The first bytes of longer characters, as in [`Kinds`].
     longer: u64,
-    /// From which places all of it is UTF-8 and not zero; it may end inside a character.
-    well: u8,
     /// How many bytes the longest token goes on, up to 254.
     height: u8,
     /// How many tokens there are.
     tokens: u32,
-}
-
-/// What may come below a node of the trie, if all of it is text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
-    pub(crate) kinds: Kinds,
-    /// How many bytes the longest token goes on.
-    pub(crate) height: u8,
 }
 
 /// The bit of a byte. Zero, which no JSON text contains, shares its bit with everything beyond ASCII.
@@ -180,12 +243,10 @@ impl Bytes {
             |id: usize| characters(vocabulary.bytes(TokenId(id as u32))).min(usize::from(u16::MAX)) as u16;
         let lengths = (0..vocabulary.size()).map(length).collect();
         let boxed = |lists: Vec<Vec<u32>>| lists.into_iter().map(Vec::into_boxed_slice).collect();
-        let nodes = nodes(vocabulary.trie());
-        let (shape_of, shapes) = shapes(&nodes);
+        let (nodes, groups) = nodes(vocabulary.trie());
         Self {
             nodes,
-            shape_of,
-            shapes,
+            groups,
             with_any: boxed(with_any(&with, &with_longer)),
             with: boxed(with),
             with_longer: boxed(with_longer),
@@ -211,29 +272,42 @@ impl Bytes {
         self.nodes.iter().map(|below| below.bytes)
     }
 
-    /// The kinds of characters below a node, if what comes below is text from a place on ([`utf8`]).
+    /// The kinds of characters below a node, if it stands between two characters and what comes below is text.
     #[inline]
-    pub(crate) fn kinds_below(&self, node: TrieNode, place: u8) -> Option<Kinds> {
+    pub(crate) fn kinds_below(&self, node: TrieNode) -> Option<Kinds> {
         let below = &self.nodes[node.index()];
-        (below.well >> place & 1 == 1).then_some(Kinds { ascii: below.bytes & !1, longer: below.longer })
+        let is_text = self.groups[node.index()] & (INSIDE | NO_TEXT_BELOW) == 0;
+        is_text.then_some(Kinds { ascii: below.bytes & !1, longer: below.longer })
     }
 
-    /// Whether what comes below a node is text from a place on, of no other characters than these.
+    /// Whether the path to a node is the beginning of a text.
     #[inline]
-    pub(crate) fn has_only(&self, node: TrieNode, place: u8, kinds: Kinds) -> bool {
-        let below = &self.nodes[node.index()];
-        below.well >> place & 1 == 1
-            && below.longer & !kinds.longer == 0
-            && below.bytes & !1 & !kinds.ascii == 0
+    pub(crate) fn is_text(&self, node: TrieNode) -> bool {
+        self.groups[node.index()] & PATH_IS_NO_TEXT == 0
     }
 
-    /// The shape of what comes below a node, if there is something, and it is text.
+    /// Whether a node stands between two characters.
     #[inline]
-    pub(crate) fn shape(&self, node: TrieNode) -> Option<&Shape> {
-        match self.shape_of[node.index()] {
-            0 => None,
-            shape => Some(&self.shapes[usize::from(shape)]),
-        }
+    pub(crate) fn is_between(&self, node: TrieNode) -> bool {
+        self.groups[node.index()] & (PATH_IS_NO_TEXT | INSIDE) == 0
+    }
+
+    /// Whether what comes below a node is text of no other characters than these.
+    #[inline]
+    pub(crate) fn has_only(&self, node: TrieNode, kinds: &GroupedKinds) -> bool {
+        let groups = self.groups[node.index()];
+        groups & !kinds.some == 0 && (groups & !kinds.all == 0 || self.has_only_kinds(node, kinds.kinds))
+    }
+
+    /// Whether there is reason to ask that.
+    #[inline]
+    pub(crate) fn may_have_only(&self, node: TrieNode, kinds: &GroupedKinds) -> bool {
+        self.groups[node.index()] & !kinds.some == 0
+    }
+
+    fn has_only_kinds(&self, node: TrieNode, kinds: Kinds) -> bool {
+        let below = &self.nodes[node.index()];
+        below.longer & !kinds.longer == 0 && below.bytes & !1 & !kinds.ascii == 0
     }
 
     /// The tokens that consist of characters of these kinds; the last may be cut off.
@@ -280,6 +354,13 @@ impl Bytes {
         self.nodes[node.index()].height
     }
 
+    /// The tokens below a node with these children.
+    #[inline]
+    pub(crate) fn list_below<'t>(&self, trie: &'t Trie, node: TrieNode, children: &TrieNodes) -> &'t [u32] {
+        let start = trie.positions(children.first()).start as usize;
+        &trie.all_tokens()[start..start + self.tokens_below(node) as usize]
+    }
+
     /// How many tokens there are below a node.
     #[inline]
     pub(crate) fn tokens_below(&self, node: TrieNode) -> u32 {
@@ -311,8 +392,7 @@ impl Bytes {
     pub(crate) fn heap_bytes(&self) -> usize {
         let bitsets = self.with.iter().chain(&self.no_longer).chain(&self.with_longer).chain(&self.with_any);
         size_of_val(&*self.nodes)
-            + size_of_val(&*self.shape_of)
-            + size_of_val(&*self.shapes)
+            + size_of_val(&*self.groups)
             + self.lengths.len() * 2
             + bitsets.chain([&self.ill]).map(|words| size_of_val(&**words)).sum::<usize>()
     }
@@ -328,44 +408,37 @@ pub(crate) fn begins_character(byte: u8) -> bool {
     !(0x80..0xC0).contains(&byte)
 }
 
-/// Children come after their parents, so one pass from the end is enough.
-fn nodes(trie: &Trie) -> Box<[Below]> {
+/// Children come after their parents: one pass forward finds where in a character each node stands, and one from the end what comes below.
+fn nodes(trie: &Trie) -> (Box<[Below]>, Box<[u32]>) {
+    let mut places = vec![Some(0); trie.len()];
+    for node in trie.nodes() {
+        for child in trie.children(node) {
+            places[child.index()] = places[node.index()].and_then(|place| utf8(place, trie.byte(child)));
+        }
+    }
     let mut nodes = vec![Below::default(); trie.len()];
+    let mut groups = vec![0; trie.len()];
     for node in trie.nodes().rev() {
-        let mut all = Below { well: u8::MAX, ..Below::default() };
+        let mut all = Below::default();
+        let mut some = match places[node.index()] {
+            None => PATH_IS_NO_TEXT | NO_TEXT_BELOW,
+            Some(0) => 0,
+            Some(_) => INSIDE,
+        };
         for child in trie.children(node) {
             let (byte, below) = (trie.byte(child), &nodes[child.index()]);
             all.bytes |= below.bytes | class(byte);
             all.longer |= below.longer | Kinds::of(byte).longer;
             all.tokens += below.tokens + trie.tokens(child).len() as u32;
             all.height = all.height.max(below.height.saturating_add(1).min(254));
-            let is_well = |place: &u8| utf8(*place, byte).is_some_and(|next| below.well >> next & 1 == 1);
-            all.well &= (0..8).filter(is_well).fold(0, |places, place| places | 1 << place);
+            // Bytes inside a character belong to its first one.
+            let begins = u32::from(begins_character(byte)) << group(byte);
+            some |= groups[child.index()] & !WHATEVER | begins;
         }
         nodes[node.index()] = all;
+        groups[node.index()] = some;
     }
-    nodes.into()
-}
-
-/// The shapes of what is below nodes, and their numbers. There is nothing of shape 0.
-fn shapes(nodes: &[Below]) -> (Box<[u16]>, Box<[Shape]>) {
-    let mut numbers: FxHashMap<Shape, u16> = FxHashMap::default();
-    let mut shapes = vec![Shape::default()];
-    let number = |below: &Below| {
-        if below.tokens == 0 || below.well & 1 == 0 {
-            return 0;
-        }
-        let kinds = Kinds { ascii: below.bytes & !1, longer: below.longer };
-        let shape = Shape { kinds, height: below.height };
-        // Llama 3.1 has some 30,000 shapes. If a vocabulary has too many, the nodes of the others have to be read.
-        let Ok(next) = u16::try_from(shapes.len()) else { return 0 };
-        *numbers.entry(shape).or_insert_with(|| {
-            shapes.push(shape);
-            next
-        })
-    };
-    let shape_of = nodes.iter().map(number).collect();
-    (shape_of, shapes.into())
+    (nodes.into(), groups.into())
 }
 
 /// Zero, or any byte beyond ASCII, is the first of the kinds, and not meant here.
@@ -379,4 +452,85 @@ fn with_any(with: &[Vec<u32>], with_longer: &[Vec<u32>]) -> Vec<Vec<u32>> {
     };
     let ascii = with.chunks(8).enumerate().map(|(at, sets)| union(&sets[usize::from(at == 0)..]));
     ascii.chain(with_longer.chunks(8).map(union)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright_vocab::VocabularyBuilder;
+
+    use super::*;
+
+    /// The paths to all nodes, by their numbers.
+    fn paths(trie: &Trie) -> Vec<Vec<u8>> {
+        let mut paths = vec![Vec::new(); trie.len()];
+        for node in trie.nodes() {
+            for child in trie.children(node) {
+                paths[child.index()] = [&paths[node.index()][..], &[trie.byte(child)]].concat();
+            }
+        }
+        paths
+    }
+
+    #[test]
+    fn what_is_below_a_node_is_what_the_paths_say() {
+        let tokens: [&[u8]; 20] = [
+            b"a",
+            b"abc",
+            b"abC9",
+            b"ab_",
+            b"a b\n",
+            b"a\0b",
+            b"\"x\\\"",
+            b"{\"",
+            "é".as_bytes(),
+            "éa".as_bytes(),
+            "aé!".as_bytes(),
+            "日本".as_bytes(),
+            &"日本".as_bytes()[..4],
+            b"\xE6\x97",
+            b"\xE6\x97a",
+            b"\x97a",
+            b"\xBFb\xC3",
+            b"\xED\xA0\x80",
+            b"x\xFFy",
+            b"\x01\x7F",
+        ];
+        let mut builder = VocabularyBuilder::new();
+        for (id, token) in (0..).zip(tokens) {
+            builder.token(TokenId(id), token).unwrap();
+        }
+        let vocabulary = builder.finish().unwrap();
+        let (trie, bytes) = (vocabulary.trie(), Bytes::of(&vocabulary));
+        let kinds = |text: &[u8]| text.iter().fold(Kinds::default(), |all, &byte| all.or(Kinds::of(byte)));
+        let sets = [
+            Kinds::default(),
+            Kinds::ALL,
+            Kinds::CONTROLS,
+            kinds(b"abc"),
+            kinds(b"abcdef_ \n"),
+            kinds(b"bcC9"),
+            kinds("é日本!".as_bytes()),
+            Kinds::ALL.without(kinds(b"\"\\")),
+            Kinds::ALL.without(kinds("日".as_bytes())),
+        ];
+        let is_text = |path: &[u8]| path.iter().try_fold(0, |place, &byte| utf8(place, byte));
+        let paths = paths(trie);
+        let mut answers = [0; 2];
+        for node in trie.nodes().filter(|&node| !trie.children(node).is_empty()) {
+            let path = &paths[node.index()];
+            assert_eq!(bytes.is_text(node), is_text(path).is_some(), "{path:?}");
+            assert_eq!(bytes.is_between(node), is_text(path) == Some(0), "{path:?}");
+            let below = || paths.iter().filter(|other| other.len() > path.len() && other.starts_with(path));
+            for kinds in sets {
+                let is_in = |byte: u8| !begins_character(byte) || !Kinds::of(byte).and(kinds).is_empty();
+                let only = below()
+                    .all(|other| is_text(other).is_some() && other[path.len()..].iter().all(|&b| is_in(b)));
+                let grouped = GroupedKinds::from(kinds);
+                assert_eq!(bytes.has_only(node, &grouped), only, "{path:?} {kinds:?}");
+                assert!(bytes.may_have_only(node, &grouped) || !only, "{path:?} {kinds:?}");
+                answers[usize::from(only)] += 1;
+            }
+        }
+        assert!(answers.iter().all(|&count| count > 20), "{answers:?}");
+    }
 }

@@ -24,7 +24,7 @@ use maskwright_vocab::{Trie, TrieNode, TrieNodes, Visit, VisitTokens};
 use smallvec::SmallVec;
 
 use super::bitset::{Words, set_bits};
-use super::bytes::{Bytes, Kinds, begins_character, utf8};
+use super::bytes::{Bytes, GroupedKinds, Kinds, begins_character};
 use super::safe_chars::{SafeChars, first};
 use crate::leaf::{Action, Automaton, LeafState};
 use crate::tuning::{FastPath, may_take, tuning};
@@ -149,21 +149,20 @@ impl Gathered {
 
 /// Nodes that have yet to be read, and how the leaf stands before them.
 struct Below {
+    /// The node that they are below.
+    node: TrieNode,
     children: TrieNodes,
     state: LeafState,
     units: u32,
     /// How many characters have begun.
     characters: u32,
-    /// In UTF-8, or [`NOT_TEXT`].
-    place: u8,
     /// A counted part has been closed.
     closed: bool,
     /// Only characters have been read that are known to be allowed.
     looping: bool,
+    /// The leaf may end here, and it is not yet known that some token leaves it here.
+    may_end: bool,
 }
-
-/// The place in a token that is no text.
-const NOT_TEXT: u8 = u8::MAX;
 
 /// What is found while tokens are read.
 pub(super) trait Found {
@@ -199,18 +198,16 @@ impl Known<'_> {
     /// Whether no token below a node leaves the leaf, which comes between two characters.
     #[inline]
     fn stays(&mut self, automaton: &Automaton, state: LeafState, node: TrieNode) -> bool {
-        let is_safe = matches!(self.below, Stays::Safe);
-        let tokens = self.bytes.tokens_below(node);
-        if is_safe && tokens < tuning().looping_tokens {
+        let single = self.safe_chars.single(automaton, state);
+        self.bytes.may_have_only(node, &single.alive)
+            && (self.bytes.has_only(node, &single.loops) || self.is_safe(automaton, state, node))
+    }
+
+    fn is_safe(&mut self, automaton: &Automaton, state: LeafState, node: TrieNode) -> bool {
+        if matches!(self.below, Stays::Loop) || self.bytes.tokens_below(node) < tuning().subtree_tokens {
             return false;
         }
-        if self.bytes.has_only(node, 0, self.safe_chars.loops(automaton, state)) {
-            return true;
-        }
-        if !is_safe || tokens < tuning().subtree_tokens {
-            return false;
-        }
-        let (kinds, height) = (self.bytes.kinds_below(node, 0), self.bytes.height(node));
+        let (kinds, height) = (self.bytes.kinds_below(node), self.bytes.height(node));
         kinds.is_some_and(|kinds| self.safe_chars.takes(automaton, state, kinds, height))
     }
 }
@@ -227,16 +224,18 @@ pub(super) fn read(
 ) -> Boundaries {
     let mut boundaries = Boundaries::default();
     let (first, longest) = known.as_ref().map_or((Kinds::default(), 0), |known| (known.kinds, known.longest));
-    let passed_by = known.as_ref().map_or(first, |known| first.or(known.dead));
-    let begins: ByteSet = first.leads().collect();
+    let passed_by: GroupedKinds = known.as_ref().map_or(first, |known| first.or(known.dead)).into();
+    // Bytes inside a character, too.
+    let known_bytes: ByteSet = first.leads().chain(0x80..0xC0).collect();
     let mut below = Below {
+        node: from,
         children: trie.children(from),
         state,
         units: 0,
         characters: known.as_ref().map_or(0, |known| known.before),
-        place: if known.is_some() { 0 } else { NOT_TEXT },
         closed: false,
         looping: !first.is_empty(),
+        may_end: false,
     };
     // PERF: the nodes of a subtree lie one behind the other, so this reads the trie forward.
     let mut work: Vec<Below> = Vec::new();
@@ -251,21 +250,22 @@ pub(super) fn read(
         let Visit { byte, token, children } = trie.visit(node);
         let step = automaton.step(below.state, byte);
         if step.is_dead() {
+            if below.may_end {
+                below.may_end = false;
+                let live = automaton.live(below.state);
+                let dead = trie.child_bytes(below.node).iter().filter(|&&byte| !live.contains(byte));
+                boundaries.add(below.node, below.units, dead);
+            }
             continue;
         }
         let next = step.target();
         let units = below.units + u32::from(step.action() == Action::Unit);
         let closed = below.closed || step.action() == Action::Close;
-        let place = match below.place {
-            0 if matches!(byte, 0x01..0x80) => 0,
-            NOT_TEXT => NOT_TEXT,
-            place => utf8(place, byte).unwrap_or(NOT_TEXT),
-        };
         let characters = below.characters + u32::from(begins_character(byte));
         let looping = below.looping
-            && place != NOT_TEXT
-            && (below.place != 0 || begins.contains(byte))
-            && characters as usize <= longest;
+            && known_bytes.contains(byte)
+            && characters as usize <= longest
+            && known.as_ref().is_some_and(|known| known.bytes.is_text(node));
         if !looping {
             match token {
                 VisitTokens::None => {}
@@ -276,25 +276,23 @@ pub(super) fn read(
         if children.is_empty() {
             continue;
         }
-        if !closed
-            && place != NOT_TEXT
-            && let Some(known) = &mut known
-        {
-            let fits = || characters as usize + usize::from(known.bytes.height(node)) <= longest;
+        if !closed && let Some(known) = &mut known {
+            let fits = || {
+                longest == usize::MAX
+                    || characters as usize + usize::from(known.bytes.height(node)) <= longest
+            };
             if looping {
-                if known.bytes.has_only(node, place, passed_by) && fits() {
+                if known.bytes.has_only(node, &passed_by) && fits() {
                     continue;
                 }
-            } else if place == 0 && known.stays(automaton, next, node) {
-                found.below(trie.tokens_below(node), next, units, characters);
+            } else if known.bytes.is_between(node) && known.stays(automaton, next, node) {
+                let tokens = known.bytes.list_below(trie, node, &children);
+                found.below(tokens, next, units, characters);
                 continue;
             }
         }
-        if automaton.is_accepting(next) {
-            let live = automaton.live(next);
-            boundaries.add(node, units, trie.bytes(&children).iter().filter(|&&byte| !live.contains(byte)));
-        }
-        let next = Below { children, state: next, units, characters, place, closed, looping };
+        let may_end = automaton.is_accepting(next);
+        let next = Below { node, children, state: next, units, characters, closed, looping, may_end };
         let above = core::mem::replace(&mut below, next);
         if !above.children.is_empty() {
             work.push(above);
@@ -339,7 +337,7 @@ impl LeafTokens {
         bytes: &Bytes,
     ) -> Self {
         let counts = automaton.counts();
-        let kinds = safe_chars.loops(automaton, state);
+        let kinds = safe_chars.single(automaton, state).loops.kinds;
         let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
         // Inside a string nothing can end, so tokens that die there leave nothing behind. What stays in the loop dies where the loop does.
         let dead = if automaton.is_string() {

@@ -18,7 +18,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::bytes::{Kinds, utf8};
+use super::bytes::{GroupedKinds, Kinds, utf8};
 use crate::leaf::{Action, Automaton, LeafState};
 use crate::tuning::tuning;
 
@@ -28,6 +28,8 @@ pub(crate) const LONGEST: u8 = 16;
 const SHORT: u8 = 3;
 /// A first byte whose characters lead to more states than this is left out.
 const ENDS: usize = 4;
+/// So many states are found without a hash; a power of two.
+const RECENT: usize = 8;
 
 /// What is known of the states of one automaton.
 #[derive(Debug, Default)]
@@ -36,15 +38,24 @@ pub(crate) struct SafeChars {
     known: FxHashMap<(LeafState, u8), Kinds>,
     /// The sets for ever, where they are worth having.
     endless: FxHashMap<LeafState, Option<Endless>>,
-    /// The characters that lead from a state to itself.
-    loops: FxHashMap<LeafState, Kinds>,
-    /// The state whose loops were asked for last, and what they are. PERF: a walk asks at every node, and often stays in one state.
-    last_loops: (LeafState, Kinds),
+    /// What single characters do in a state.
+    single: FxHashMap<LeafState, SingleChars>,
+    /// The same for some states that were asked for last. PERF: a walk asks at every node, and goes to and fro between a few states.
+    recent: [(LeafState, SingleChars); RECENT],
     /// By state and place in a character: the states in which characters end, or nothing if some character dies.
     ends: FxHashMap<(LeafState, u8), Option<Ends>>,
 }
 
 type Ends = SmallVec<[LeafState; ENDS]>;
+
+/// What single characters do in a state between two of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SingleChars {
+    /// Those that lead back to the state. All of them begin a unit, or none does, as the automaton's [unit](Automaton::unit) says.
+    pub(crate) loops: GroupedKinds,
+    /// Those whose first byte the state takes.
+    pub(crate) alive: GroupedKinds,
+}
 
 /// Characters that keep a state alive for ever, and those on which all the states die that they lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,17 +100,18 @@ impl SafeChars {
         found
     }
 
-    /// The characters that lead from a state to itself. All of them begin a unit, or none does, as the automaton's [unit](Automaton::unit) says.
+    /// What single characters do in a state.
     #[inline]
-    pub(crate) fn loops(&mut self, automaton: &Automaton, state: LeafState) -> Kinds {
-        if self.last_loops.0 != state {
-            self.last_loops = (state, self.find_loops(automaton, state));
+    pub(crate) fn single(&mut self, automaton: &Automaton, state: LeafState) -> &SingleChars {
+        let at = state.index() % RECENT;
+        if self.recent[at].0 != state {
+            self.recent[at] = (state, self.find_single(automaton, state));
         }
-        self.last_loops.1
+        &self.recent[at].1
     }
 
-    fn find_loops(&mut self, automaton: &Automaton, state: LeafState) -> Kinds {
-        if let Some(found) = self.loops.get(&state) {
+    fn find_single(&mut self, automaton: &Automaton, state: LeafState) -> SingleChars {
+        if let Some(found) = self.single.get(&state) {
             return *found;
         }
         let (mut found, unit) = (Kinds::default(), automaton.unit());
@@ -117,7 +129,8 @@ impl SafeChars {
                 found = found.or(Kinds::of(byte));
             }
         }
-        self.loops.insert(state, found);
+        let found = SingleChars { loops: found.into(), alive: first(automaton, state).into() };
+        self.single.insert(state, found);
         found
     }
 
@@ -262,7 +275,7 @@ impl SafeChars {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.known.capacity() * size_of::<((LeafState, u8), Kinds)>()
             + self.endless.capacity() * size_of::<(LeafState, Option<Endless>)>()
-            + self.loops.capacity() * size_of::<(LeafState, Kinds)>()
+            + self.single.capacity() * size_of::<(LeafState, SingleChars)>()
             + self.ends.capacity() * size_of::<((LeafState, u8), Option<Ends>)>()
     }
 }

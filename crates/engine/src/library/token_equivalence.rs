@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use maskwright_vocab::Trie;
 
-use super::bytes::{Bytes, utf8};
+use super::bytes::Bytes;
 use super::safe_chars::SafeChars;
 use crate::leaf::{Automaton, LeafState, Step};
 use crate::tuning::tuning;
@@ -128,8 +128,8 @@ impl Reading<'_> {
         footprint[state.index()] = true;
         let mut loops = Vec::new();
         let mut nodes = 0;
-        let mut work = vec![(trie.children(Trie::ROOT), state, Some(0))];
-        while let Some((children, state, place)) = work.last_mut() {
+        let mut work = vec![(trie.children(Trie::ROOT), state)];
+        while let Some((children, state)) = work.last_mut() {
             let Some(node) = children.next() else {
                 work.pop();
                 continue;
@@ -144,12 +144,11 @@ impl Reading<'_> {
                 continue;
             }
             footprint[next.index()] = true;
-            let place = place.and_then(|place| utf8(place, byte));
-            if place == Some(0) && bytes.has_only(node, 0, safe_chars.loops(automaton, next)) {
+            if bytes.is_between(node) && bytes.has_only(node, &safe_chars.single(automaton, next).loops) {
                 loops.push(next);
                 continue;
             }
-            work.push((trie.children(node), next, place));
+            work.push((trie.children(node), next));
         }
         // Longer characters that lead from a state to itself pass through others.
         loops.sort_unstable();

@@ -24,7 +24,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use super::line::Walk;
 use super::step::{Waiting, step_waiting, wait};
 use super::thread::Thread;
-use crate::library::{BoundProgram, Bytes, Kinds, Shape, utf8};
+use crate::library::{BoundProgram, Bytes, GroupedKinds, Kinds, utf8};
 use crate::program::ByteClasses;
 
 /// The sets that a walk has come to, and where bytes lead from them.
@@ -62,7 +62,7 @@ struct Set {
     to_others: Kinds,
     main: SetId,
     /// Kinds of which every text of up to `safe_length` characters can be read, because a thread stays in its leaf.
-    safe: Kinds,
+    safe: GroupedKinds,
     /// `UNKNOWN` while nobody has asked.
     safe_length: u32,
 }
@@ -83,11 +83,9 @@ const UNKNOWN: u32 = u32::MAX;
 struct Level {
     children: TrieNodes,
     set: SetId,
-    /// Where in a character the text stands, if it is one of characters that are known to be allowed; otherwise `MIXED`.
-    place: u8,
+    /// Only characters have been read that are known to be allowed.
+    looping: bool,
 }
-
-const MIXED: u8 = u8::MAX;
 
 impl Sets {
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -149,10 +147,12 @@ impl Sets {
             }
             _ => None,
         };
-        let place = if known.is_some() { 0 } else { MIXED };
-        let known = known.unwrap_or_default();
+        let looping = known.is_some();
+        let known = GroupedKinds::from(known.unwrap_or_default());
+        // Bytes inside a character, too.
+        let known_bytes: ByteSet = known.kinds.leads().chain(0x80..0xC0).collect();
         self.levels.clear();
-        let mut level = Level { children: trie.children(node), set, place };
+        let mut level = Level { children: trie.children(node), set, looping };
         loop {
             let Some(child) = level.children.next() else {
                 let Some(above) = self.levels.pop() else { return };
@@ -173,28 +173,21 @@ impl Sets {
             if children.is_empty() {
                 continue;
             }
-            let place = match level.place {
-                MIXED => MIXED,
-                0 if Kinds::of(byte).and(known).is_empty() => MIXED,
-                place => utf8(place, byte).unwrap_or(MIXED),
-            };
-            // Wherever in a character the text stands: if what follows is characters, it is these that are asked for.
-            if let Some(bytes) = bytes
-                && let Some(&Shape { kinds, height }) = bytes.shape(child)
-            {
-                if place == 0 && kinds.without(known).is_empty() {
+            let mut looping = false;
+            if let Some(bytes) = bytes {
+                looping = level.looping && known_bytes.contains(byte) && bytes.is_text(child);
+                if looping && bytes.has_only(child, &known) {
                     continue;
                 }
-                if table.stays(walk, classes, next, kinds, height) {
-                    let start = trie.positions(children.first()).start as usize;
-                    out.all(walk, &trie.all_tokens()[start..start + bytes.tokens_below(child) as usize]);
+                if table.stays(walk, classes, next, bytes, child) {
+                    out.all(walk, bytes.list_below(trie, child, &children));
                     continue;
                 }
             }
             if !walk.buffers.meter.spend(children.len() as u32) {
                 return;
             }
-            self.levels.push(core::mem::replace(&mut level, Level { children, set: next, place }));
+            self.levels.push(core::mem::replace(&mut level, Level { children, set: next, looping }));
         }
     }
 }
@@ -329,7 +322,7 @@ impl Table {
         self.threads.extend_from_slice(threads);
         let end = self.threads.len() as u32;
         let (to_main, to_others, main) = (Kinds::default(), Kinds::default(), SetId::DEAD);
-        let (safe, safe_length) = (Kinds::default(), UNKNOWN);
+        let (safe, safe_length) = (GroupedKinds::default(), UNKNOWN);
         let (waiting_start, waiting_end) = (UNKNOWN, UNKNOWN);
         self.sets.push(Set {
             start,
@@ -355,8 +348,31 @@ impl Table {
         (!kinds.is_empty() && length as usize >= bytes.longest()).then_some(kinds)
     }
 
-    /// Whether every text of up to `length` characters of some kinds can be read from a set, as far as that is easily seen.
+    /// Whether all tokens below a node of the vocabulary's trie can be read from a set, as far as that is easily seen.
+    #[inline]
     fn stays(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        classes: &ByteClasses,
+        set: SetId,
+        bytes: &Bytes,
+        node: TrieNode,
+    ) -> bool {
+        if self.sets[set.0 as usize].safe_length == UNKNOWN {
+            self.find_safe(walk.bound, set);
+        }
+        let Set { safe, safe_length, .. } = &self.sets[set.0 as usize];
+        if *safe_length > 0 {
+            return bytes.has_only(node, safe)
+                && bytes.is_between(node)
+                && u32::from(bytes.height(node)) <= *safe_length;
+        }
+        let Some(kinds) = bytes.kinds_below(node) else { return false };
+        self.takes(walk, classes, set, kinds, bytes.height(node))
+    }
+
+    /// Whether every text of up to `length` characters of some kinds can be read from a set.
+    fn takes(
         &mut self,
         walk: &mut Walk<'_, '_>,
         classes: &ByteClasses,
@@ -364,13 +380,6 @@ impl Table {
         kinds: Kinds,
         length: u8,
     ) -> bool {
-        if self.sets[set.0 as usize].safe_length == UNKNOWN {
-            self.find_safe(walk.bound, set);
-        }
-        let Set { safe, safe_length, .. } = self.sets[set.0 as usize];
-        if !safe.is_empty() {
-            return u32::from(length) <= safe_length && kinds.without(safe).is_empty();
-        }
         for _ in 0..length {
             let known = &self.sets[set.0 as usize];
             let unknown = kinds.without(known.to_main).without(known.to_others);
@@ -392,9 +401,9 @@ impl Table {
     /// Finds out which characters keep some thread of a set inside its leaf. That is known once for all grammars.
     #[cold]
     fn find_safe(&mut self, bound: &BoundProgram, set: SetId) {
-        let safe = widest(bound, self.threads(set));
+        let (safe, length) = widest(bound, self.threads(set));
         let known = &mut self.sets[set.0 as usize];
-        (known.safe, known.safe_length) = safe;
+        (known.safe, known.safe_length) = (safe.into(), if safe.is_empty() { 0 } else { length });
     }
 
     /// Finds out where some kinds of characters lead from a set.
