@@ -416,14 +416,14 @@ impl Parser<'_> {
             let at = self.at;
             match self.next() {
                 Some(':') => return Ok(Opened::Group),
-                Some(')') if self.dialect == Dialect::Python && start != self.head => {
+                Some(')') if at > start + 2 && self.dialect != Dialect::Rust && start != self.head => {
                     return Err(Diagnostic::error(
                         self.since(start),
                         "flags for the whole pattern must stand at its start",
                     )
                     .with_help("move them there, or write them for a group: `(?i:…)`"));
                 }
-                Some(')') if at > start + 2 && self.dialect != Dialect::Ecma => {
+                Some(')') if at > start + 2 => {
                     // The flags hold until the end of the group around this one, where they are restored.
                     return Ok(Opened::Nothing);
                 }
