@@ -73,6 +73,12 @@ impl TrieNodes {
         self.0.is_empty()
     }
 
+    /// The node behind the last of them.
+    #[inline]
+    pub fn end(&self) -> TrieNode {
+        TrieNode(self.0.end)
+    }
+
     /// The first of them; if there are none, the node that would be.
     #[inline]
     pub fn first(&self) -> TrieNode {
@@ -266,6 +272,38 @@ impl Trie {
         self.post[node.index()]..self.post[node.index() + 1]
     }
 
+    /// All nodes below `node`. They lie side by side.
+    pub fn below(&self, node: TrieNode) -> TrieNodes {
+        // Behind the children comes last what is below the last that has any.
+        let mut block = self.children(node);
+        let first = block.0.start;
+        while let Some(last) = block.clone().rev().find(|&child| self.nodes[child.index()].children > 0) {
+            block = self.children(last);
+        }
+        TrieNodes(first..block.0.end)
+    }
+
+    /// The same for a node with these children and these siblings behind it, where what is below all siblings lies before the node `end`. For a walk, which
+    /// knows them, this is quicker.
+    #[inline]
+    pub fn below_sibling(&self, children: &TrieNodes, later: &TrieNodes, end: TrieNode) -> TrieNodes {
+        let end = if later.is_empty() { end.0 } else { self.nodes[later.0.start as usize].first };
+        TrieNodes(children.0.start..end)
+    }
+
+    /// Calls `each` with all tokens of some nodes, in the order of the nodes.
+    #[inline]
+    pub fn each_token(&self, nodes: TrieNodes, mut each: impl FnMut(u32)) {
+        for node in nodes {
+            let record = &self.nodes[node.index()];
+            match record.tokens {
+                0 => {}
+                1 => each(record.token),
+                _ => self.tokens(node).iter().for_each(|&token| each(token)),
+            }
+        }
+    }
+
     /// The tokens of all nodes below `node`, in the order of the nodes.
     pub fn tokens_below(&self, node: TrieNode) -> &[u32] {
         let Range { start, end } = self.positions_below(node);
@@ -274,13 +312,8 @@ impl Trie {
 
     /// Where in [`all_tokens`](Self::all_tokens) they stand.
     pub fn positions_below(&self, node: TrieNode) -> Range<u32> {
-        // The nodes below lie side by side, and behind the children comes last what is below the last that has any.
-        let mut block = self.children(node);
-        let first = block.range().start;
-        while let Some(last) = block.clone().rev().find(|&child| self.nodes[child.index()].children > 0) {
-            block = self.children(last);
-        }
-        self.post[first]..self.post[block.range().end]
+        let Range { start, end } = self.below(node).range();
+        self.post[start]..self.post[end]
     }
 
     /// The node reached from `node` by `byte`.
@@ -602,6 +635,14 @@ mod tests {
             slow.sort_unstable();
             fast.sort_unstable();
             assert_eq!(fast, slow, "{node:?}");
+            let mut each = Vec::new();
+            trie.each_token(trie.below(node), |token| each.push(token));
+            assert_eq!(each, trie.tokens_below(node), "{node:?}");
+            let (mut siblings, end) = (trie.children(node), trie.below(node).end());
+            while let Some(child) = siblings.next() {
+                let below = trie.below_sibling(&trie.children(child), &siblings, end);
+                assert_eq!(below, trie.below(child), "{child:?}");
+            }
         }
     }
 

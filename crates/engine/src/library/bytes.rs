@@ -11,7 +11,7 @@
 //! Each character of ASCII is a kind by itself; of the others, those with the same first byte are one. Kinds that mostly come together, like the
 //! digits, are a *group*. A walk looks at the groups below a node first, which are four bytes, and at the kinds only where these do not settle it.
 
-use maskwright_vocab::{TokenId, Trie, TrieNode, TrieNodes, Vocabulary};
+use maskwright_vocab::{TokenId, Trie, TrieNode, Vocabulary};
 
 use super::bitset::ones;
 
@@ -352,13 +352,6 @@ impl Bytes {
     #[inline]
     pub(crate) fn height(&self, node: TrieNode) -> u8 {
         self.nodes[node.index()].height
-    }
-
-    /// The tokens below a node with these children.
-    #[inline]
-    pub(crate) fn list_below<'t>(&self, trie: &'t Trie, node: TrieNode, children: &TrieNodes) -> &'t [u32] {
-        let start = trie.positions(children.first()).start as usize;
-        &trie.all_tokens()[start..start + self.tokens_below(node) as usize]
     }
 
     /// How many tokens there are below a node.

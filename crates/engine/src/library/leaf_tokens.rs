@@ -152,6 +152,8 @@ struct Below {
     /// The node that they are below.
     node: TrieNode,
     children: TrieNodes,
+    /// The node behind all that is below them.
+    end: TrieNode,
     state: LeafState,
     units: u32,
     /// How many characters have begun.
@@ -168,8 +170,8 @@ struct Below {
 pub(super) trait Found {
     /// The tokens of a node, with the state there, the units begun, and whether a counted part was closed.
     fn at(&mut self, tokens: &[u32], state: LeafState, units: u32, closed: bool);
-    /// All tokens below a node of the vocabulary, before which so many characters begin: none of them leaves the leaf.
-    fn below(&mut self, tokens: &[u32], state: LeafState, units: u32, characters: u32);
+    /// The tokens of some nodes of the trie, before which so many characters begin: none of them leaves the leaf.
+    fn below(&mut self, trie: &Trie, nodes: TrieNodes, state: LeafState, units: u32, characters: u32);
 }
 
 /// What is known of a whole vocabulary, so that it need not be read.
@@ -230,6 +232,7 @@ pub(super) fn read(
     let mut below = Below {
         node: from,
         children: trie.children(from),
+        end: trie.below(from).end(),
         state,
         units: 0,
         characters: known.as_ref().map_or(0, |known| known.before),
@@ -286,13 +289,14 @@ pub(super) fn read(
                     continue;
                 }
             } else if known.bytes.is_between(node) && known.stays(automaton, next, node) {
-                let tokens = known.bytes.list_below(trie, node, &children);
-                found.below(tokens, next, units, characters);
+                let below = trie.below_sibling(&children, &below.children, below.end);
+                found.below(trie, below, next, units, characters);
                 continue;
             }
         }
         let may_end = automaton.is_accepting(next);
-        let next = Below { node, children, state: next, units, characters, closed, looping, may_end };
+        let end = trie.below_sibling(&children, &below.children, below.end).end();
+        let next = Below { node, children, end, state: next, units, characters, closed, looping, may_end };
         let above = core::mem::replace(&mut below, next);
         if !above.children.is_empty() {
             work.push(above);
@@ -320,10 +324,10 @@ impl Found for Sorter<'_> {
         }
     }
 
-    fn below(&mut self, tokens: &[u32], state: LeafState, units: u32, characters: u32) {
+    fn below(&mut self, trie: &Trie, nodes: TrieNodes, state: LeafState, units: u32, characters: u32) {
         let units = units + self.automaton.tail(state);
         let more = |token| self.bytes.map_or(0, |bytes| bytes.length(token) - characters);
-        self.inner.extend(tokens.iter().map(|&token| (units + more(token), token)));
+        trie.each_token(nodes, |token| self.inner.push((units + more(token), token)));
     }
 }
 

@@ -4,7 +4,7 @@
 //! their order, come from sets that the vocabulary has by kinds of characters ([`super::bytes`]), and subtrees of
 //! such tokens are passed by ([`super::safe_chars`]).
 
-use maskwright_vocab::{TokenId, Trie, Vocabulary};
+use maskwright_vocab::{TokenId, Trie, TrieNodes, Vocabulary};
 
 use super::bitset::ones;
 use super::bytes::{Bytes, Kinds};
@@ -34,8 +34,9 @@ impl Found for Tokens {
         }
     }
 
-    fn below(&mut self, tokens: &[u32], _state: LeafState, _units: u32, _characters: u32) {
-        self.inner.extend_from_slice(tokens);
+    #[inline]
+    fn below(&mut self, trie: &Trie, nodes: TrieNodes, _: LeafState, _units: u32, _characters: u32) {
+        trie.each_token(nodes, |token| self.inner.push(token));
     }
 }
 

@@ -77,11 +77,15 @@ impl SetId {
 }
 
 const UNKNOWN: u32 = u32::MAX;
+/// No subtree is higher ([`Bytes::height`]).
+const ANY_HEIGHT: u32 = u8::MAX as u32;
 
 /// A node of the trie whose children are being read.
 #[derive(Clone, Debug)]
 struct Level {
     children: TrieNodes,
+    /// The node behind all that is below them.
+    end: TrieNode,
     set: SetId,
     /// Only characters have been read that are known to be allowed.
     looping: bool,
@@ -151,8 +155,9 @@ impl Sets {
         let known = GroupedKinds::from(known.unwrap_or_default());
         // Bytes inside a character, too.
         let known_bytes: ByteSet = known.kinds.leads().chain(0x80..0xC0).collect();
+        let is_judged = walk.visitor.is_some();
         self.levels.clear();
-        let mut level = Level { children: trie.children(node), set, looping };
+        let mut level = Level { children: trie.children(node), end: trie.below(node).end(), set, looping };
         loop {
             let Some(child) = level.children.next() else {
                 let Some(above) = self.levels.pop() else { return };
@@ -165,7 +170,7 @@ impl Sets {
                 continue;
             }
             match token {
-                _ if walk.visitor.is_some() => walk.find(trie.tokens(child), table.threads(next)),
+                _ if is_judged => walk.find(trie.tokens(child), table.threads(next)),
                 VisitTokens::None => {}
                 VisitTokens::One(token) => out.one(walk, token),
                 VisitTokens::Many => out.all(walk, trie.tokens(child)),
@@ -180,14 +185,19 @@ impl Sets {
                     continue;
                 }
                 if table.stays(walk, classes, next, bytes, child) {
-                    out.all(walk, bytes.list_below(trie, child, &children));
+                    let below = trie.below_sibling(&children, &level.children, level.end);
+                    trie.each_token(below, |token| out.one(walk, token));
                     continue;
                 }
             }
             if !walk.buffers.meter.spend(children.len() as u32) {
                 return;
             }
-            self.levels.push(core::mem::replace(&mut level, Level { children, set: next, looping }));
+            let end = trie.below_sibling(&children, &level.children, level.end).end();
+            let above = core::mem::replace(&mut level, Level { children, end, set: next, looping });
+            if !above.children.is_empty() {
+                self.levels.push(above);
+            }
         }
     }
 }
@@ -358,14 +368,29 @@ impl Table {
         bytes: &Bytes,
         node: TrieNode,
     ) -> bool {
+        let Set { safe, safe_length, .. } = &self.sets[set.0 as usize];
+        match *safe_length {
+            0 | UNKNOWN => self.stays_otherwise(walk, classes, set, bytes, node),
+            length => {
+                bytes.has_only(node, safe)
+                    && bytes.is_between(node)
+                    && (length >= ANY_HEIGHT || u32::from(bytes.height(node)) <= length)
+            }
+        }
+    }
+
+    /// The same where no thread is known to stay in its leaf.
+    fn stays_otherwise(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        classes: &ByteClasses,
+        set: SetId,
+        bytes: &Bytes,
+        node: TrieNode,
+    ) -> bool {
         if self.sets[set.0 as usize].safe_length == UNKNOWN {
             self.find_safe(walk.bound, set);
-        }
-        let Set { safe, safe_length, .. } = &self.sets[set.0 as usize];
-        if *safe_length > 0 {
-            return bytes.has_only(node, safe)
-                && bytes.is_between(node)
-                && u32::from(bytes.height(node)) <= *safe_length;
+            return self.stays(walk, classes, set, bytes, node);
         }
         let Some(kinds) = bytes.kinds_below(node) else { return false };
         self.takes(walk, classes, set, kinds, bytes.height(node))
