@@ -35,8 +35,6 @@ use crate::program::network::Values;
 use crate::tuning::tuning;
 use crate::value;
 
-/// The form of zero.
-const ZERO: &[u8] = b"0e0";
 /// What is written of a value, and perhaps what stands before it, is no longer than this.
 const MAX_WRITTEN_BYTES: usize = 64;
 
@@ -131,11 +129,8 @@ impl DistinctFilter<'_> {
                 self.keep_leading(self.trial.bound.library().value_tokens().commas.at(in_string));
                 begun = true;
             }
-            if program.scope(index).values == Values::Integers
-                && !in_string
-                && self.trial.registers.has(register, ZERO)
-            {
-                // The only integer that cannot go on.
+            if program.scope(index).values == Values::Integers && !in_string {
+                // The only integer that cannot go on. It may be one of before, or the one that is being written.
                 self.keep_leading(&self.trial.bound.library().value_tokens().zeros);
             }
             if !register.is_empty() {

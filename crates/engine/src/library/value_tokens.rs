@@ -28,7 +28,7 @@ pub(crate) struct ValueTokens {
     pub(crate) commas: Tokens,
     /// Tokens that go on with a number and end it.
     pub(crate) number_ends: Vec<u32>,
-    /// Tokens that end in a zero without a digit before it.
+    /// Tokens that end in a zero without a digit before it, or in a sign, behind which there may be nothing but a zero.
     pub(crate) zeros: Vec<u32>,
     /// Tokens that close an array or an object.
     pub(crate) closers: Tokens,
@@ -138,9 +138,12 @@ impl ValueTokens {
         {
             self.number_ends.push(token);
         }
-        if let [.., b'0'] = bytes
-            && bytes.iter().rev().nth(1).is_none_or(|byte| !byte.is_ascii_digit())
-        {
+        let before_last = || bytes.iter().rev().nth(1);
+        let is_zero = match bytes.last() {
+            Some(b'0') => before_last().is_none_or(|byte| !byte.is_ascii_digit()),
+            last => last == Some(&b'-'),
+        };
+        if is_zero {
             self.zeros.push(token);
         }
         // PERF: nine tokens in ten are words, and of no interest.

@@ -10,7 +10,7 @@ fn vocabulary() -> Arc<Vocabulary> {
     let pieces = [
         "\",\"", "\":", "\": ", ", \"", "1,1", "[],[]", "\"a\"", "a\",\"a", "tem", "temp", "mon", "w", "we",
         "0,", "2024", "-01", "{\"", "\"}", "\"}]", "},{", "\":1,\"", "null,", "1]", "aa", "bbb", "\\u00",
-        "zz",
+        "zz", ",-", "0,-",
     ];
     let bytes = (0..=255u8).map(|byte| vec![byte]);
     let tokens: Vec<Vec<u8>> = bytes.chain(pieces.iter().map(|piece| piece.as_bytes().to_vec())).collect();
@@ -143,6 +143,29 @@ const FINITE: [&str; 52] = [
     r#"{"type":"array","items":{"type":"string","pattern":"^[ab]*$","minLength":6,"maxLength":6},"uniqueItems":true,"minItems":5}"#,
     r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"object","properties":{"tags":{"type":"array","items":{"enum":["a","b"]},"uniqueItems":true,"minItems":1},"n":{"type":"integer","minimum":0,"maximum":1}},"required":["tags"],"maxProperties":2}}"#,
 ];
+
+#[test]
+fn a_sign_leads_nowhere_if_only_a_second_zero_could_follow() {
+    let schema = r#"{"type":"array","items":{"type":"integer","minimum":0},"uniqueItems":true}"#;
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(schema)).unwrap();
+    for text in ["[", "[0", "[0,", "[1", "[1,", "[1,0", "[10,"] {
+        let mut matcher = bound.matcher();
+        matcher.accept_bytes(text.as_bytes()).unwrap();
+        let mut plain = matcher.fork();
+        plain.set_strategy(Strategy::Reference);
+        let mask = matcher.mask().unwrap().clone();
+        assert_eq!(&mask, plain.mask().unwrap(), "after {text}");
+        for token in mask.iter() {
+            assert!(matcher.fork().accept(token).is_ok(), "after {text}: {token:?}");
+        }
+    }
+    let sign = TokenId(u32::from(b'-'));
+    let mut matcher = bound.matcher();
+    matcher.accept_bytes(b"[1,").unwrap();
+    assert!(matcher.mask().unwrap().contains(sign), "-0 is the only zero so far");
+    matcher.accept_bytes(b"0,").unwrap();
+    assert!(!matcher.mask().unwrap().contains(sign));
+}
 
 #[test]
 fn finite_sets_run_out_without_a_dead_end() {
