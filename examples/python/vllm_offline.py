@@ -10,7 +10,6 @@ MODEL is a folder or a name that vLLM can load. Without one, the small model of 
 
 import json
 import os
-import re
 import sys
 
 
@@ -19,7 +18,7 @@ def main() -> None:
     os.environ["MASKWRIGHT_VLLM"] = "1"
 
     from vllm import LLM, SamplingParams
-    from vllm.sampling_params import BeamSearchParams, StructuredOutputsParams
+    from vllm.sampling_params import StructuredOutputsParams
 
     llm = LLM(sys.argv[1] if len(sys.argv) > 1 else "target/engines/smollm2", max_model_len=512, enforce_eager=True)
     schema = {"type": "object", "properties": {"answer": {"type": "integer", "multipleOf": 7, "minimum": 0, "maximum": 1000}}, "required": ["answer"], "additionalProperties": False}
@@ -30,13 +29,6 @@ def main() -> None:
     number, word = (out.outputs[0].text for out in llm.generate(["How many?", "Tea?"], params))
     assert json.loads(number)["answer"] % 7 == 0
     print(number, word)
-
-    # Beam search: each beam goes on from a fork of the one that it came from.
-    start = "Once upon a time there was"
-    beams = BeamSearchParams(beam_width=4, max_tokens=20, structured_outputs=StructuredOutputsParams(regex="( [a-z]+){3}[.]"))
-    texts = [beam.text.removeprefix(start) for beam in llm.beam_search([{"prompt": start}], beams)[0].sequences]
-    assert all(re.fullmatch("( [a-z]*){0,3}[.]?", text) for text in texts) and any(re.fullmatch("( [a-z]+){3}[.]", text) for text in texts), texts
-    print(texts)
 
 
 if __name__ == "__main__":
