@@ -1,6 +1,6 @@
 """What structured output costs in vLLM: the same requests without a structure, with ours, and with vLLM's own backends.
 
-    python bench/python/vllm_backends.py serve MODEL_FOLDER [--rounds 5] [--requests 16] [--tokens 64]
+    python bench/python/vllm_backends.py serve MODEL_FOLDER [--rounds 5] [--requests 16] [--tokens 64] [--gpu [--graphs]]
     python bench/python/vllm_backends.py manager TOKENIZER_FOLDER_OR_FILE [--rows 16 64] [--steps 200]
     python bench/python/vllm_backends.py restart TOKENIZER_FOLDER_OR_FILE [--rounds 5]
 
@@ -85,16 +85,20 @@ def document(tag: str, count: int) -> str:
 class Server:
     """A server of vLLM with one backend."""
 
-    def __init__(self, backend: str, model: str, port: int, requests: int, dtype: str) -> None:
+    def __init__(self, backend: str, port: int, asked: argparse.Namespace) -> None:
         self.backend, self.port = backend, port
-        environment = {**os.environ, "MASKWRIGHT_VLLM": "1" if backend == "maskwright" else "0", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
+        environment = {**os.environ, "MASKWRIGHT_VLLM": "1" if backend == "maskwright" else "0", "HF_HUB_OFFLINE": "1"}
+        if not asked.gpu:
+            environment["CUDA_VISIBLE_DEVICES"] = ""
         environment.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
         environment.setdefault("VLLM_NO_USAGE_STATS", "1")
         options = {"backend": backend if backend != "maskwright" else "xgrammar"}
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--served-model-name", "small", "--port", str(port),
-             "--max-model-len", "1024", "--max-num-seqs", str(requests), "--dtype", dtype, "--enforce-eager",
+            [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", asked.model, "--served-model-name", "small", "--port", str(port),
+             "--max-model-len", "1024", "--max-num-seqs", str(asked.requests), "--dtype", asked.dtype or ("bfloat16" if asked.gpu else "float32"),
+             *(["--gpu-memory-utilization", "0.2", "--kv-cache-memory-bytes", str(1 << 32)] if asked.gpu else []),
+             *(["--compilation-config", '{"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"}'] if asked.graphs else ["--enforce-eager"]),
              "--structured-outputs-config", json.dumps(options)],
             env=environment, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True,
         )
@@ -173,7 +177,7 @@ class Server:
 
 
 def serve(options: argparse.Namespace) -> None:
-    servers = [Server(backend, options.model, options.port + at, options.requests, options.dtype) for at, backend in enumerate(BACKENDS)]
+    servers = [Server(backend, options.port + at, options) for at, backend in enumerate(BACKENDS)]
     kinds = ("free", "warm", "cold")
     speeds: dict[tuple[str, str], list[float]] = {(backend, kind): [] for backend in BACKENDS for kind in kinds}
     firsts: dict[tuple[str, str], list[float]] = {(backend, kind): [] for backend in BACKENDS for kind in kinds}
@@ -370,7 +374,9 @@ def main() -> None:
     one.add_argument("--requests", type=int, default=16)
     one.add_argument("--tokens", type=int, default=64)
     one.add_argument("--port", type=int, default=8140)
-    one.add_argument("--dtype", default="float32", help="what the model computes in; bfloat16 is slow on processors that do not have it (default: %(default)s)")
+    one.add_argument("--dtype", help="what the model computes in (default: bfloat16 on a GPU; float32 on a processor, because bfloat16 is slow on those that do not have it)")
+    one.add_argument("--gpu", action="store_true", help="on a GPU, which all servers share; otherwise on the processor, also where there is a GPU")
+    one.add_argument("--graphs", action="store_true", help="steps of the model as CUDA graphs, with which they take the least time; otherwise one operation at a time")
     one.set_defaults(run=serve)
     two = commands.add_parser("manager")
     two.add_argument("tokenizer")

@@ -271,11 +271,16 @@ class Backend(StructuredOutputBackend):
             walker.accept_all(drafts)
             if walker.is_stopped():
                 return drafts
-            tokens = walker.forced([*grammar.taken, *drafts], encode=self._encode).tokens
+            forced = walker.forced([*grammar.taken, *drafts], encode=self._encode)
+            tokens = forced.tokens or []
+            if not tokens and not forced.completes:
+                # Text that the model has spelled as the tokenizer would not have done it leaves no token certain, ever. Drafts need not be: the text by itself, less its last token, which may be longer.
+                tokens = self._encode(forced.text)[:-1]
+                tokens = tokens[: walker.validate(tokens)]
         except LimitError:
             # Nobody needs drafts.
             return drafts
-        return [*drafts, *(tokens or [])[:room]]
+        return [*drafts, *tokens[:room]]
 
     def _encode(self, text: str) -> list[int]:
         tokens: list[int] = self.tokenizer.encode(text, add_special_tokens=False)

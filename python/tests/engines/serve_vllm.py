@@ -105,12 +105,16 @@ def wait(server):
 
 
 def chat(text="Tell me about somebody.", **fields):
+    return choices(text, **fields)[0]
+
+
+def choices(text, **fields):
     body = {"model": "small", "messages": [{"role": "user", "content": text}], "max_tokens": 120, "temperature": 0.8, "seed": 7, **fields}
     request = urllib.request.Request(
         f"http://127.0.0.1:{PORT}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(request, timeout=300) as answer:
-        return json.load(answer)["choices"][0]
+        return json.load(answer)["choices"]
 
 
 def structured(**fields):
@@ -152,6 +156,7 @@ def ask_everything():
     assert set(json.loads(answer["message"]["content"])) == {"name", "age", "tags"}
     print("response_format  ", answer["message"]["content"])
     many_at_once()
+    several_answers()
     guessed()
     for wrong in ({"regex": "a("}, {"json": {"type": "nonsense"}}, {"grammar": "root ::= missing"}):
         status, text = refused(structured_outputs=wrong)
@@ -170,18 +175,33 @@ def many_at_once():
     print("six at once       right")
 
 
+def several_answers():
+    """Several answers to one request, each with a matcher of its own."""
+    pattern = "[a-z]{3,9}-[0-9]{4}"
+    texts = [choice["message"]["content"] for choice in choices("A word and a number.", structured_outputs={"regex": pattern}, n=4, temperature=1.5)]
+    assert len(texts) == 4 and all(re.fullmatch(pattern, text) for text in texts), texts
+    assert len(set(texts)) > 1, texts
+    print("four answers     ", *texts)
+
+
 def guessed():
     """A text that repeats itself, so that guesses are right."""
     schema = {"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 30, "maxItems": 30}
     question = "Write the numbers 1, 2, 3, 1, 2, 3, 1, 2, 3 in JSON."
     answer = chat(question, structured_outputs={"json": schema}, temperature=0, max_tokens=300)
     assert len(json.loads(answer["message"]["content"])) == 30, answer
-    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=30) as page:
-        lines = page.read().decode().splitlines()
-    accepted = [line for line in lines if line.startswith("vllm:spec_decode_num_accepted_tokens_total")]
-    count = sum(float(line.split()[-1]) for line in accepted)
+    count = metric("vllm:spec_decode_num_accepted_tokens_total")
     assert count >= 20, "guesses that are right must be accepted"
     print("guessed tokens   ", int(count), "were accepted")
+
+
+def metrics():
+    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=30) as page:
+        return page.read().decode().splitlines()
+
+
+def metric(name):
+    return sum(float(line.split()[-1]) for line in metrics() if line.startswith(name))
 
 
 if __name__ == "__main__":

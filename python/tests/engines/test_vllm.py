@@ -637,6 +637,20 @@ def test_what_must_come_is_drafted(tokenizer, vocabulary, monkeypatch, method):
     assert m.validate_tokens(request, []) == []
 
 
+def test_what_must_come_is_drafted_behind_an_unusual_spelling(tokenizer, vocabulary, monkeypatch):
+    m = manager(tokenizer, monkeypatch, drafts=4, method="ngram")
+    text = "The answer to the question is already known to all of them"
+    ready(m, request := Request("r", stops=vocabulary.eos, json={"const": text}))
+    # A letter at a time, as no tokenizer writes it.
+    letters = [token for letter in '"The' for token in vocabulary.encode(letter)]
+    assert letters != vocabulary.encode('"The')[: len(letters)]
+    assert m.accept_tokens(request, letters)
+    assert m.validate_tokens(request, []) == vocabulary.encode(text.removeprefix("The") + '"')[:4]
+    # What may not come is no draft, whatever the tokenizer makes of the text.
+    monkeypatch.setattr(m.backend, "_encode", lambda text: [vocabulary.encode(" answer")[0], 5, 5])
+    assert m.validate_tokens(request, []) == vocabulary.encode(" answer")[:1]
+
+
 @pytest.mark.parametrize("how", [{"method": "eagle"}, {"method": "ngram", "async_scheduling": True}, {}])
 def test_nothing_is_drafted_beside_probabilities(tokenizer, vocabulary, monkeypatch, how):
     m = manager(tokenizer, monkeypatch, drafts=4, **how)
