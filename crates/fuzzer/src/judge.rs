@@ -12,6 +12,8 @@
 //! | integers and bounded numbers in plain digits, listed numbers as listed | `Spellings::numbers` |
 //! | numbers are exact, and have at most 24 digits on each side of the point | `has_numbers_beyond`: about more digits than a double holds the validators are not asked |
 //! | patterns are ECMA-262's | `has_line_breaks`: about a dot and such a line break the validators are not asked |
+//! | some formats are more than a regular language, and neither they nor their negation allow all that they might | `Judge::has_open_formats`: about such a string nobody is asked |
+//! | in `regex`, a backslash before a line break is no escape | `has_escaped_breaks`: about such a string nobody is asked |
 //! | white space by style | [`Settings::layouts`] |
 //! | a schema that nothing satisfies is an error | [`Judge::pair`]: then no document may be valid |
 //! | what cannot be enforced is refused | such schemas are counted, not judged |
@@ -20,7 +22,7 @@ use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder, Reason};
 use maskwright::{CompiledConstraint, Compiler, Constraint, Error, Library, Options, Vocabulary};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::document::{Document, Layout, decode, encode, orders, permutations, plain_number};
 use crate::find::Fault;
@@ -38,6 +40,10 @@ pub struct Judge {
     spellings: Spellings,
     /// Whether some pattern has a dot.
     has_dots: bool,
+    /// Whether the schema has the format `regex`.
+    has_regexes: bool,
+    /// The formats of the schema that are more than a regular language: each, and its negation.
+    formats: Vec<[CompiledConstraint; 2]>,
 }
 
 impl core::fmt::Debug for Judge {
@@ -97,6 +103,12 @@ impl Bench {
         self.compiler.renew(64 << 20);
     }
 
+    /// The same schema in the other order of keys; `None` if it is refused there, which is counted where that order is judged.
+    pub fn in_other_order(&self, judge: &Judge) -> Option<Judge> {
+        let order = if judge.settings.order == KeyOrder::Any { KeyOrder::Schema } else { KeyOrder::Any };
+        self.judge(&judge.schema, &Settings { order, ..judge.settings.clone() }).ok()
+    }
+
     /// Compiles a schema and builds its validators.
     pub fn judge(&self, schema: &Value, settings: &Settings) -> Result<Judge, Unjudged> {
         let first = jsonschema(schema).ok_or(Unjudged::ByValidator)?;
@@ -129,8 +141,33 @@ impl Bench {
                 has_dots |= one.get(keyword).is_some_and(|patterns| patterns.to_string().contains('.'));
             }
         });
+        let formats = self.irregular_formats(schema);
+        let mut has_regexes = false;
+        for_each(schema, &mut |one| has_regexes |= one.get("format").is_some_and(|format| format == "regex"));
         let (schema, settings) = (schema.clone(), settings.clone());
-        Ok(Judge { schema, settings, first, second, compiled, spellings, has_dots })
+        Ok(Judge { schema, settings, first, second, compiled, spellings, has_dots, has_regexes, formats })
+    }
+}
+
+/// The formats of which `docs/json-schema.md` says that they are more than a regular language can tell.
+const IRREGULAR: [&str; 5] = ["time", "date-time", "email", "idn-email", "regex"];
+
+impl Bench {
+    fn irregular_formats(&self, schema: &Value) -> Vec<[CompiledConstraint; 2]> {
+        let mut formats: Vec<Value> = Vec::new();
+        for_each(schema, &mut |one| {
+            let format = one.get("format").filter(|format| IRREGULAR.iter().any(|name| *name == **format));
+            if let Some(format) = format.filter(|format| !formats.contains(format)) {
+                formats.push(format.clone());
+            }
+        });
+        let compile =
+            |schema: Value| self.compiler.compile(&Constraint::json_schema(schema.to_string())).ok();
+        let both = |format: Value| {
+            let not = json!({"type": "string", "not": {"format": format}});
+            Some([compile(json!({"type": "string", "format": format}))?, compile(not)?])
+        };
+        formats.into_iter().filter_map(both).collect()
     }
 }
 
@@ -147,6 +184,11 @@ fn boon(schema: &Value) -> Option<(boon::Schemas, boon::SchemaIndex)> {
     compiler.add_resource(PLACE, schema.clone()).ok()?;
     let index = compiler.compile(PLACE, &mut schemas).ok()?;
     Some((schemas, index))
+}
+
+fn accepts(compiled: &CompiledConstraint, text: &str) -> bool {
+    let mut matcher = compiled.matcher();
+    matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.is_accepting()
 }
 
 impl Judge {
@@ -169,10 +211,7 @@ impl Judge {
 
     /// Whether the engine takes a text as a whole.
     pub fn accepts(&self, text: &str) -> bool {
-        self.compiled.as_ref().is_some_and(|compiled| {
-            let mut matcher = compiled.matcher();
-            matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.is_accepting()
-        })
+        self.compiled.as_ref().is_some_and(|compiled| accepts(compiled, text))
     }
 
     /// What the first validator, the second one and the engine say, each by itself.
@@ -199,7 +238,10 @@ impl Judge {
             };
         }
         let Some(value) = document.value() else { return Ok(Pair::Disputed) };
-        if (self.has_dots && has_line_breaks(&value)) || has_numbers_beyond(document, DIGITS_OF_A_DOUBLE) {
+        if (self.has_dots && has_line_breaks(&value))
+            || (self.has_regexes && has_escaped_breaks(&value))
+            || has_numbers_beyond(document, DIGITS_OF_A_DOUBLE)
+        {
             return Ok(Pair::Disputed);
         }
         let Some(valid) = self.validators(&value) else { return Ok(Pair::Disputed) };
@@ -216,6 +258,7 @@ impl Judge {
         let accepted = match self.some_spelling(document, layout) {
             Search::Found(accepted) => accepted,
             Search::TooMany => return Ok(Pair::Undecided),
+            Search::Nothing if self.has_open_formats(&value) => return Ok(Pair::Undecided),
             Search::Nothing => return Err(Fault::RefusesValid(layout.write(document))),
         };
         // From here on the document is written as it was accepted, and one thing is changed that must not matter, or must.
@@ -237,6 +280,43 @@ impl Judge {
         self.must_refuse(format!(" {ours}"))?;
         self.must_refuse(format!("{ours}\n"))?;
         Ok(Pair::Valid)
+    }
+
+    /// Whether the document has a string that neither a format of the schema nor its negation allows.
+    fn has_open_formats(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => {
+                let text = Value::from(text.as_str()).to_string();
+                let is_open =
+                    |[format, not]: &[CompiledConstraint; 2]| !accepts(format, &text) && !accepts(not, &text);
+                self.formats.iter().any(is_open)
+            }
+            Value::Array(items) => items.iter().any(|item| self.has_open_formats(item)),
+            Value::Object(members) => members.iter().any(|(key, value)| {
+                self.has_open_formats(&Value::from(key.as_str())) || self.has_open_formats(value)
+            }),
+            _ => false,
+        }
+    }
+
+    /// The same schema in another order of keys must take a document in some order of its keys if and only if this one does, whatever validators think of it.
+    pub fn agrees_with(&self, other: &Self, document: &Document, seed: u64) -> Result<Pair, Fault> {
+        if document.repeats_a_key() {
+            return Ok(Pair::Disputed);
+        }
+        let layout = self.settings.layouts(seed).0[0];
+        let found = |judge: &Self| {
+            let accepts = |document: &Document| judge.accepts(&layout.write(document));
+            in_some_order(document, &judge.spellings.names, &accepts)
+        };
+        match (found(self), found(other)) {
+            (Search::Found(_), Search::Found(_)) => Ok(Pair::Valid),
+            (Search::Nothing, Search::Nothing) => Ok(Pair::Invalid),
+            (Search::Found(one), Search::Nothing) | (Search::Nothing, Search::Found(one)) => {
+                Err(Fault::OrdersDiffer(layout.write(&one)))
+            }
+            _ => Ok(Pair::Undecided),
+        }
     }
 
     /// Other orders of the document's own keys, and whether they may be written: the keys of `properties` as they are listed there, then those of
@@ -341,6 +421,18 @@ fn has_line_breaks(value: &Value) -> bool {
         Value::String(text) => breaks(text),
         Value::Array(items) => items.iter().any(has_line_breaks),
         Value::Object(members) => members.iter().any(|(key, value)| breaks(key) || has_line_breaks(value)),
+        _ => false,
+    }
+}
+
+/// Whether some string has a backslash before a line break. With the flag `u`, ECMA-262 has no such escape; both validators take it.
+fn has_escaped_breaks(value: &Value) -> bool {
+    match value {
+        Value::String(text) => {
+            ["\\\n", "\\\r", "\\\u{2028}", "\\\u{2029}"].iter().any(|escape| text.contains(escape))
+        }
+        Value::Array(items) => items.iter().any(has_escaped_breaks),
+        Value::Object(members) => members.values().any(has_escaped_breaks),
         _ => false,
     }
 }

@@ -16,7 +16,8 @@ use crate::walk::{Walker, plan, vocabulary};
 use crate::{notation, sample, satisfy, schema};
 
 /// The kinds of rounds: the name, and every how many seeds there is one.
-const KINDS: [(&str, u64); 5] = [("pairs", 1), ("walks", 1), ("masks", 8), ("grammars", 8), ("tags", 8)];
+const KINDS: [(&str, u64); 6] =
+    [("pairs", 1), ("walks", 1), ("orders", 4), ("masks", 8), ("grammars", 8), ("tags", 8)];
 
 /// The names of the kinds.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
@@ -222,12 +223,34 @@ fn schema_round(
     counts.unsatisfiable += u64::from(judge.compiled().is_none());
     // Not the numbers that the schema was drawn from.
     let mut rng = Rng::new(!seed);
+    if kind == "orders" {
+        return orders(bench, &judge, &mut rng, seed, counts, trace);
+    }
     if kind != "pairs" {
         return walks(&judge, kind == "masks", &mut rng, counts, trace);
     }
     for document in documents(&judge, &mut rng, counts, trace)? {
         let document = trace.document.insert(document);
         pair(&judge, document, seed, counts)?;
+        trace.document = None;
+    }
+    Ok(())
+}
+
+/// The schema in its own order of keys and in any order.
+fn orders(
+    bench: &Bench,
+    judge: &Judge,
+    rng: &mut Rng,
+    seed: u64,
+    counts: &mut Counts,
+    trace: &mut Trace,
+) -> Result<(), Fault> {
+    let Some(other) = bench.in_other_order(judge) else { return Ok(()) };
+    for document in documents(judge, rng, counts, trace)? {
+        let document = trace.document.insert(document);
+        counts.pairs += 1;
+        counts.undecided += u64::from(judge.agrees_with(&other, document, seed)? == Pair::Undecided);
         trace.document = None;
     }
     Ok(())
