@@ -269,6 +269,12 @@ impl Judge {
             let text = layout.write(&order);
             if allowed { self.must_accept(&text) } else { self.must_refuse(text) }?;
         }
+        // Listed objects keep the order of their keys.
+        if self.settings.order == KeyOrder::Any && !self.spellings.lists_objects {
+            for order in permutations(&accepted, MORE_ORDERS) {
+                self.must_accept(&layout.write(&order))?;
+            }
+        }
         self.must_accept(&layout.write(&self.spellings.restore_strings(document, &accepted)))?;
         if self.spellings.numbers_are_free {
             self.must_accept(&layout.write(&restore_numbers(document, &accepted)))?;
@@ -436,6 +442,9 @@ fn has_escaped_breaks(value: &Value) -> bool {
         _ => false,
     }
 }
+
+/// In any order, so many orders of a document's keys are judged.
+const MORE_ORDERS: usize = 8;
 
 /// As many digits as a double surely holds. With more, `84202447271010757981.5` becomes an integer in both validators, and we count digits.
 const DIGITS_OF_A_DOUBLE: usize = 15;
