@@ -13,7 +13,8 @@
 //! | numbers are exact, and have at most 24 digits on each side of the point | `has_numbers_beyond`: about more digits than a double holds the validators are not asked |
 //! | patterns are ECMA-262's | `has_line_breaks`: about a dot and such a line break the validators are not asked |
 //! | some formats are more than a regular language, and neither they nor their negation allow all that they might | `Judge::has_open_formats`: about such a string nobody is asked |
-//! | in `regex`, a backslash before a line break is no escape | `has_escaped_breaks`: about such a string nobody is asked |
+//! | in `regex`, a backslash before a line break is no escape | `has_escaped_breaks`: about such a string the validators are not asked |
+//! | `uri-template` has the characters of RFC 6570 | `has_other_characters`: about such a string the validators are not asked |
 //! | white space by style | [`Settings::layouts`] |
 //! | a schema that nothing satisfies is an error | [`Judge::pair`]: then no document may be valid |
 //! | what cannot be enforced is refused | such schemas are counted, not judged |
@@ -40,8 +41,9 @@ pub struct Judge {
     spellings: Spellings,
     /// Whether some pattern has a dot.
     has_dots: bool,
-    /// Whether the schema has the format `regex`.
+    /// Whether the schema has the format `regex`, and whether it has `uri-template`.
     has_regexes: bool,
+    has_templates: bool,
     /// The formats of the schema that are more than a regular language: each, and its negation.
     formats: Vec<[CompiledConstraint; 2]>,
 }
@@ -142,10 +144,25 @@ impl Bench {
             }
         });
         let formats = self.irregular_formats(schema);
-        let mut has_regexes = false;
-        for_each(schema, &mut |one| has_regexes |= one.get("format").is_some_and(|format| format == "regex"));
+        let has_format = |name: &str| {
+            let mut found = false;
+            for_each(schema, &mut |one| found |= one.get("format").is_some_and(|format| format == name));
+            found
+        };
+        let (has_regexes, has_templates) = (has_format("regex"), has_format("uri-template"));
         let (schema, settings) = (schema.clone(), settings.clone());
-        Ok(Judge { schema, settings, first, second, compiled, spellings, has_dots, has_regexes, formats })
+        Ok(Judge {
+            schema,
+            settings,
+            first,
+            second,
+            compiled,
+            spellings,
+            has_dots,
+            has_regexes,
+            has_templates,
+            formats,
+        })
     }
 }
 
@@ -239,7 +256,8 @@ impl Judge {
         }
         let Some(value) = document.value() else { return Ok(Pair::Disputed) };
         if (self.has_dots && has_line_breaks(&value))
-            || (self.has_regexes && has_escaped_breaks(&value))
+            || (self.has_regexes && any_string(&value, &has_escaped_breaks))
+            || (self.has_templates && any_string(&value, &has_other_characters))
             || has_numbers_beyond(document, DIGITS_OF_A_DOUBLE)
         {
             return Ok(Pair::Disputed);
@@ -290,19 +308,12 @@ impl Judge {
 
     /// Whether the document has a string that neither a format of the schema nor its negation allows.
     fn has_open_formats(&self, value: &Value) -> bool {
-        match value {
-            Value::String(text) => {
-                let text = Value::from(text.as_str()).to_string();
-                let is_open =
-                    |[format, not]: &[CompiledConstraint; 2]| !accepts(format, &text) && !accepts(not, &text);
-                self.formats.iter().any(is_open)
-            }
-            Value::Array(items) => items.iter().any(|item| self.has_open_formats(item)),
-            Value::Object(members) => members.iter().any(|(key, value)| {
-                self.has_open_formats(&Value::from(key.as_str())) || self.has_open_formats(value)
-            }),
-            _ => false,
-        }
+        any_string(value, &|text| {
+            let text = Value::from(text).to_string();
+            let is_open =
+                |[format, not]: &[CompiledConstraint; 2]| !accepts(format, &text) && !accepts(not, &text);
+            self.formats.iter().any(is_open)
+        })
     }
 
     /// The same schema in another order of keys must take a document in some order of its keys if and only if this one does, whatever validators think of it.
@@ -422,25 +433,30 @@ fn in_some_order(document: &Document, names: &[String], accepts: &dyn Fn(&Docume
 /// Whether some string has a line break that the dot of ECMA-262 does not match, and that of the validators does: both use the crate `regex`,
 /// whose dot excludes `\n` alone.
 fn has_line_breaks(value: &Value) -> bool {
-    let breaks = |text: &str| text.contains(['\r', '\u{2028}', '\u{2029}']);
+    any_string(value, &|text| text.contains(['\r', '\u{2028}', '\u{2029}']))
+}
+
+/// Whether something is so for some string, keys included.
+fn any_string(value: &Value, is_so: &dyn Fn(&str) -> bool) -> bool {
     match value {
-        Value::String(text) => breaks(text),
-        Value::Array(items) => items.iter().any(has_line_breaks),
-        Value::Object(members) => members.iter().any(|(key, value)| breaks(key) || has_line_breaks(value)),
+        Value::String(text) => is_so(text),
+        Value::Array(items) => items.iter().any(|item| any_string(item, is_so)),
+        Value::Object(members) => members.iter().any(|(key, value)| is_so(key) || any_string(value, is_so)),
         _ => false,
     }
 }
 
-/// Whether some string has a backslash before a line break. With the flag `u`, ECMA-262 has no such escape; both validators take it.
-fn has_escaped_breaks(value: &Value) -> bool {
-    match value {
-        Value::String(text) => {
-            ["\\\n", "\\\r", "\\\u{2028}", "\\\u{2029}"].iter().any(|escape| text.contains(escape))
-        }
-        Value::Array(items) => items.iter().any(has_escaped_breaks),
-        Value::Object(members) => members.values().any(has_escaped_breaks),
-        _ => false,
-    }
+/// Whether a string has a backslash before a line break. With the flag `u`, ECMA-262 has no such escape; both validators take it.
+fn has_escaped_breaks(text: &str) -> bool {
+    ["\\\n", "\\\r", "\\\u{2028}", "\\\u{2029}"].iter().any(|escape| text.contains(escape))
+}
+
+/// Whether a string has a code point beyond ASCII that RFC 6570 leaves out: controls, specials, noncharacters, and tags. Both validators take them.
+fn has_other_characters(text: &str) -> bool {
+    text.chars().any(|c| {
+        matches!(c, '\u{80}'..='\u{9F}' | '\u{FDD0}'..='\u{FDEF}' | '\u{FFF0}'..='\u{FFFF}' | '\u{E0000}'..='\u{E0FFF}')
+            || c as u32 & 0xFFFE == 0xFFFE
+    })
 }
 
 /// In any order, so many orders of a document's keys are judged.

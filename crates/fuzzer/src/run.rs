@@ -60,10 +60,14 @@ pub struct Counts {
     pub disputed: u64,
     /// Pairs with too many orders of keys to try.
     pub undecided: u64,
+    /// Documents that were judged in both orders of keys.
+    pub orders: u64,
     /// Walks under a mask.
     pub walks: u64,
     /// Of these, the finished ones.
     pub finished: u64,
+    /// Walks that a limit ended; see [`Walker::limited`].
+    pub limited: u64,
     /// Masks that were compared with trying every token.
     pub masks: u64,
     /// The slowest round.
@@ -249,7 +253,7 @@ fn orders(
     let Some(other) = bench.in_other_order(judge) else { return Ok(()) };
     for document in documents(judge, rng, counts, trace)? {
         let document = trace.document.insert(document);
-        counts.pairs += 1;
+        counts.orders += 1;
         counts.undecided += u64::from(judge.agrees_with(&other, document, seed)? == Pair::Undecided);
         trace.document = None;
     }
@@ -287,6 +291,7 @@ fn documents(
                 all.push(judge.reads(&text)?);
             }
         }
+        counts.limited += walker.limited;
     }
     for _ in 0..20 {
         let base = all[rng.below(all.len())].clone();
@@ -316,6 +321,7 @@ fn walks(
         trace.document = None;
     }
     counts.masks += walker.masks;
+    counts.limited += walker.limited;
     Ok(())
 }
 

@@ -108,7 +108,10 @@ pub(crate) fn check(grammar: &Grammar, limits: &Limits) -> Result<(), CompileErr
 
 /// The form of a string, for people.
 fn shown(form: &[u8]) -> Box<str> {
-    String::from_utf8_lossy(form.strip_prefix(b"\"").and_then(|form| form.strip_suffix(b"\"")).unwrap_or(form)).into()
+    String::from_utf8_lossy(
+        form.strip_prefix(b"\"").and_then(|form| form.strip_suffix(b"\"")).unwrap_or(form),
+    )
+    .into()
 }
 
 /// The names of rules by the expression that defines them, for people.

@@ -98,7 +98,9 @@ fn required_names(grammar: &Grammar) -> Vec<Box<[u8]>> {
         Expr::Scope { required, needs, .. } => Some((required, needs)),
         _ => None,
     });
-    let wanted = scopes.flat_map(|(required, needs)| required.iter().chain(needs.iter().flat_map(|pair| [&pair.0, &pair.1])));
+    let wanted = scopes.flat_map(|(required, needs)| {
+        required.iter().chain(needs.iter().flat_map(|pair| [&pair.0, &pair.1]))
+    });
     sorted(wanted.map(|name| value::of_string(name))).into_vec()
 }
 

@@ -106,9 +106,9 @@ pub(crate) fn lost(network: &Network) -> Lost {
         let written: FxHashSet<&[u8]> = written.map(|at| &*network.names[*at as usize]).collect();
         if scope.required.iter().any(|name| !written.contains(&**name)) {
             lost.scopes.push(scope.expr);
-        } else if let Some(need) = scope.needs.iter().find(|(one, other)| {
-            written.contains(&**one) && !written.contains(&**other)
-        }) {
+        } else if let Some(need) =
+            scope.needs.iter().find(|(one, other)| written.contains(&**one) && !written.contains(&**other))
+        {
             lost.need.get_or_insert_with(|| (scope.expr, need.clone()));
         }
     }

@@ -89,7 +89,7 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
     finished
 }
 
-const FINITE: [&str; 52] = [
+const FINITE: [&str; 53] = [
     r#"{"type":"array","items":{"type":"string","maxLength":2},"uniqueItems":true,"minItems":3,"maxItems":4}"#,
     r#"{"type":"array","prefixItems":[{"type":"string","maxLength":2},{"const":"aa"},{"type":"string","maxLength":1}],"items":false,"minItems":3,"uniqueItems":true}"#,
     r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
@@ -142,6 +142,7 @@ const FINITE: [&str; 52] = [
     r#"{"type":"object","patternProperties":{"^[ab]{2}$":{"type":"null"}},"additionalProperties":false}"#,
     r#"{"type":"array","items":{"type":"string","pattern":"^[ab]*$","minLength":6,"maxLength":6},"uniqueItems":true,"minItems":5}"#,
     r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"object","properties":{"tags":{"type":"array","items":{"enum":["a","b"]},"uniqueItems":true,"minItems":1},"n":{"type":"integer","minimum":0,"maximum":1}},"required":["tags"],"maxProperties":2}}"#,
+    r#"{"type":"array","items":{"type":["string","null"]},"contains":{"enum":["abaa","baab"],"minLength":2},"maxContains":2,"uniqueItems":true}"#,
 ];
 
 #[test]
@@ -149,6 +150,28 @@ fn finite_sets_run_out_without_a_dead_end() {
     for schema in FINITE {
         for order in [KeyOrder::Schema, KeyOrder::Any] {
             assert!(walk(schema, order, 60, 300) > 0, "{schema} ({order:?}): no walk came to an end");
+        }
+    }
+}
+
+/// The words that are asked for are found beside a million short strings, and inside of other items.
+#[test]
+fn words_are_found_among_many_texts() {
+    let schema = r#"{"contains":{"enum":["abaa","baab"],"minLength":2},"maxContains":2,"uniqueItems":true}"#;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        // Short texts: the plain way searches behind every token, and has to close all that is open behind each.
+        walk(schema, order, 200, 30);
+        let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect("it compiles");
+        for text in ["[", "[\"", "[\"a\",\"", "[\"\",[],{},null,", "[[\"", "[{\"a\":[1,"] {
+            let mut matcher = bound.matcher();
+            matcher.accept_bytes(text.as_bytes()).expect(text);
+            let mask = matcher.mask().expect(text).clone();
+            for token in mask.iter() {
+                matcher
+                    .fork()
+                    .accept(token)
+                    .unwrap_or_else(|error| panic!("{text}, then {token:?}: {error}"));
+            }
         }
     }
 }
@@ -208,6 +231,50 @@ fn required_keys_can_always_be_written() {
         for order in [KeyOrder::Schema, KeyOrder::Any] {
             walk(&schema, order, 40, 400);
         }
+    }
+}
+
+/// Of these arrays there are two, and three must differ. Only the engine finds that out.
+const IMPOSSIBLE: &str = r#"{"type":"array","items":{"type":"array","items":{"enum":[1]},"uniqueItems":true,"maxItems":1},"uniqueItems":true,"minItems":3}"#;
+
+/// An object that requires a key of which no value is possible is not begun, though other keys could be written for ever.
+#[test]
+fn a_required_key_without_a_value_is_a_dead_end() {
+    let by_patterns = r#""patternProperties":{"^a":{"type":"string"},"^(a|ab)$":{"not":{}}},"dependentRequired":{"a":["b","é"]},"properties":{"c":{"uniqueItems":true}}"#;
+    let by_values = format!(r#""properties":{{"a":{IMPOSSIBLE},"b":{{}},"c":{{}},"d":{{}}}}"#);
+    for keywords in [by_patterns, &by_values] {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let compile = |types: &str| {
+                let schema = format!(r#"{{"type":{types},"required":["a"],{keywords}}}"#);
+                compiler(order).compile(&Constraint::json_schema(schema))
+            };
+            let bound = compile(r#"["object","null"]"#).expect("null is left");
+            let mut matcher = bound.matcher();
+            assert!(matcher.fork().accept_bytes(b"{").is_err(), "{keywords} ({order:?})");
+            let mask = matcher.mask().expect("a mask");
+            assert!(!mask.contains(TokenId(u32::from(b'{'))), "{keywords} ({order:?})");
+            assert!(compile(r#""object""#).is_err(), "{keywords} ({order:?})");
+        }
+    }
+}
+
+/// A key that needs such a one cannot be written either. Where only the engine knows, that is refused in any order.
+#[test]
+fn a_key_that_needs_one_without_a_value_is_refused_by_name() {
+    let schema = |order, a: &str| {
+        let members = format!(r#""properties":{{"a":{a},"b":{{}},"c":{{}},"d":{{}}}}"#);
+        let schema = format!(r#"{{"type":"object",{members},"dependentRequired":{{"b":["a"]}}}}"#);
+        compiler(order).compile(&Constraint::json_schema(schema))
+    };
+    let error = schema(KeyOrder::Any, IMPOSSIBLE).map(|_| ()).expect_err("`b` could be written");
+    assert!(error.to_string().contains("the key `b` needs `a`"), "{error}");
+    let clashing = r#"{"anyOf":[{"allOf":[{"type":"string"},{"type":"null"}]},{"allOf":[{"minLength":2,"type":"string"},{"maxLength":1}]}]}"#;
+    for (order, a) in
+        [(KeyOrder::Schema, IMPOSSIBLE), (KeyOrder::Schema, clashing), (KeyOrder::Any, clashing)]
+    {
+        let bound = schema(order, a).expect("other keys are left");
+        assert!(bound.matcher().accept_bytes(br#"{"c":1,"bb":2}"#).is_ok(), "{a} ({order:?})");
+        assert!(bound.matcher().accept_bytes(br#"{"b":"#).is_err(), "{a} ({order:?})");
     }
 }
 

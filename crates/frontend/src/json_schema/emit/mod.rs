@@ -192,8 +192,7 @@ impl<'s> Emitter<'s> {
         };
         if rounds == MAX_ROUNDS {
             let path = algebra.node_path(first.node).unwrap_or(PathId::ROOT);
-            let message =
-                format!("keys depend on impossible values through more than {MAX_ROUNDS} objects");
+            let message = format!("keys depend on impossible values through more than {MAX_ROUNDS} objects");
             algebra.context.halt(path, "", message, "remove the keys that no value is possible for");
             return Finished::Whole(Err(algebra.context.error));
         }
