@@ -576,7 +576,7 @@ impl Trial<'_> {
             return ByteSet::EMPTY;
         }
         let live = threads.iter().map(|thread| self.live(core::slice::from_ref(thread)));
-        live.filter(|live| !live.is_empty()).min_by_key(|live| live.len()).unwrap_or(ByteSet::EMPTY)
+        live.filter(|live| !live.is_empty()).min_by_key(ByteSet::len).unwrap_or(ByteSet::EMPTY)
     }
 
     /// The bytes that go on with a key that is required and missing, if the text ends inside a key.
