@@ -20,6 +20,8 @@ pub enum Fault {
     RefusesSpelling(String),
     /// A spelling is accepted that may not be written.
     AcceptsSpelling(String),
+    /// One order of keys takes what the other refuses in every order.
+    OrdersDiffer(String),
     /// The schema is said to have no value, and this is one.
     CallsUnsatisfiable(String),
     /// The schema is called malformed, and no validator agrees.
@@ -47,6 +49,7 @@ impl Fault {
             Self::RefusesValid(text) => ("refuses a valid document", text),
             Self::RefusesSpelling(text) => ("refuses a spelling", text),
             Self::AcceptsSpelling(text) => ("accepts a spelling", text),
+            Self::OrdersDiffer(text) => ("the orders of keys disagree", text),
             Self::CallsUnsatisfiable(text) => ("calls a schema unsatisfiable", text),
             Self::Malformed(text) => ("calls a schema malformed", text),
             Self::Stuck(text) => ("a walk is stuck", text),

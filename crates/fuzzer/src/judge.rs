@@ -12,6 +12,9 @@
 //! | integers and bounded numbers in plain digits, listed numbers as listed | `Spellings::numbers` |
 //! | numbers are exact, and have at most 24 digits on each side of the point | `has_numbers_beyond`: about more digits than a double holds the validators are not asked |
 //! | patterns are ECMA-262's | `has_line_breaks`: about a dot and such a line break the validators are not asked |
+//! | some formats are more than a regular language, and neither they nor their negation allow all that they might | `Judge::has_open_formats`: about such a string nobody is asked |
+//! | in `regex`, a backslash before a line break is no escape | `has_escaped_breaks`: about such a string the validators are not asked |
+//! | `uri-template` has the characters of RFC 6570 | `has_other_characters`: about such a string the validators are not asked |
 //! | white space by style | [`Settings::layouts`] |
 //! | a schema that nothing satisfies is an error | [`Judge::pair`]: then no document may be valid |
 //! | what cannot be enforced is refused | such schemas are counted, not judged |
@@ -20,7 +23,7 @@ use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder, Reason};
 use maskwright::{CompiledConstraint, Compiler, Constraint, Error, Library, Options, Vocabulary};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::document::{Document, Layout, decode, encode, orders, permutations, plain_number};
 use crate::find::Fault;
@@ -38,6 +41,11 @@ pub struct Judge {
     spellings: Spellings,
     /// Whether some pattern has a dot.
     has_dots: bool,
+    /// Whether the schema has the format `regex`, and whether it has `uri-template`.
+    has_regexes: bool,
+    has_templates: bool,
+    /// The formats of the schema that are more than a regular language: each, and its negation.
+    formats: Vec<[CompiledConstraint; 2]>,
 }
 
 impl core::fmt::Debug for Judge {
@@ -97,6 +105,12 @@ impl Bench {
         self.compiler.renew(64 << 20);
     }
 
+    /// The same schema in the other order of keys; `None` if it is refused there, which is counted where that order is judged.
+    pub fn in_other_order(&self, judge: &Judge) -> Option<Judge> {
+        let order = if judge.settings.order == KeyOrder::Any { KeyOrder::Schema } else { KeyOrder::Any };
+        self.judge(&judge.schema, &Settings { order, ..judge.settings.clone() }).ok()
+    }
+
     /// Compiles a schema and builds its validators.
     pub fn judge(&self, schema: &Value, settings: &Settings) -> Result<Judge, Unjudged> {
         let first = jsonschema(schema).ok_or(Unjudged::ByValidator)?;
@@ -129,8 +143,48 @@ impl Bench {
                 has_dots |= one.get(keyword).is_some_and(|patterns| patterns.to_string().contains('.'));
             }
         });
+        let formats = self.irregular_formats(schema);
+        let has_format = |name: &str| {
+            let mut found = false;
+            for_each(schema, &mut |one| found |= one.get("format").is_some_and(|format| format == name));
+            found
+        };
+        let (has_regexes, has_templates) = (has_format("regex"), has_format("uri-template"));
         let (schema, settings) = (schema.clone(), settings.clone());
-        Ok(Judge { schema, settings, first, second, compiled, spellings, has_dots })
+        Ok(Judge {
+            schema,
+            settings,
+            first,
+            second,
+            compiled,
+            spellings,
+            has_dots,
+            has_regexes,
+            has_templates,
+            formats,
+        })
+    }
+}
+
+/// The formats of which `docs/json-schema.md` says that they are more than a regular language can tell.
+const IRREGULAR: [&str; 5] = ["time", "date-time", "email", "idn-email", "regex"];
+
+impl Bench {
+    fn irregular_formats(&self, schema: &Value) -> Vec<[CompiledConstraint; 2]> {
+        let mut formats: Vec<Value> = Vec::new();
+        for_each(schema, &mut |one| {
+            let format = one.get("format").filter(|format| IRREGULAR.iter().any(|name| *name == **format));
+            if let Some(format) = format.filter(|format| !formats.contains(format)) {
+                formats.push(format.clone());
+            }
+        });
+        let compile =
+            |schema: Value| self.compiler.compile(&Constraint::json_schema(schema.to_string())).ok();
+        let both = |format: Value| {
+            let not = json!({"type": "string", "not": {"format": format}});
+            Some([compile(json!({"type": "string", "format": format}))?, compile(not)?])
+        };
+        formats.into_iter().filter_map(both).collect()
     }
 }
 
@@ -147,6 +201,11 @@ fn boon(schema: &Value) -> Option<(boon::Schemas, boon::SchemaIndex)> {
     compiler.add_resource(PLACE, schema.clone()).ok()?;
     let index = compiler.compile(PLACE, &mut schemas).ok()?;
     Some((schemas, index))
+}
+
+fn accepts(compiled: &CompiledConstraint, text: &str) -> bool {
+    let mut matcher = compiled.matcher();
+    matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.is_accepting()
 }
 
 impl Judge {
@@ -169,10 +228,7 @@ impl Judge {
 
     /// Whether the engine takes a text as a whole.
     pub fn accepts(&self, text: &str) -> bool {
-        self.compiled.as_ref().is_some_and(|compiled| {
-            let mut matcher = compiled.matcher();
-            matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.is_accepting()
-        })
+        self.compiled.as_ref().is_some_and(|compiled| accepts(compiled, text))
     }
 
     /// What the first validator, the second one and the engine say, each by itself.
@@ -199,7 +255,11 @@ impl Judge {
             };
         }
         let Some(value) = document.value() else { return Ok(Pair::Disputed) };
-        if (self.has_dots && has_line_breaks(&value)) || has_numbers_beyond(document, DIGITS_OF_A_DOUBLE) {
+        if (self.has_dots && has_line_breaks(&value))
+            || (self.has_regexes && any_string(&value, &has_escaped_breaks))
+            || (self.has_templates && any_string(&value, &has_other_characters))
+            || has_numbers_beyond(document, DIGITS_OF_A_DOUBLE)
+        {
             return Ok(Pair::Disputed);
         }
         let Some(valid) = self.validators(&value) else { return Ok(Pair::Disputed) };
@@ -216,6 +276,7 @@ impl Judge {
         let accepted = match self.some_spelling(document, layout) {
             Search::Found(accepted) => accepted,
             Search::TooMany => return Ok(Pair::Undecided),
+            Search::Nothing if self.has_open_formats(&value) => return Ok(Pair::Undecided),
             Search::Nothing => return Err(Fault::RefusesValid(layout.write(document))),
         };
         // From here on the document is written as it was accepted, and one thing is changed that must not matter, or must.
@@ -225,6 +286,12 @@ impl Judge {
         for (order, allowed) in self.orders_of_root(&accepted) {
             let text = layout.write(&order);
             if allowed { self.must_accept(&text) } else { self.must_refuse(text) }?;
+        }
+        // Listed objects keep the order of their keys.
+        if self.settings.order == KeyOrder::Any && !self.spellings.lists_objects {
+            for order in permutations(&accepted, MORE_ORDERS) {
+                self.must_accept(&layout.write(&order))?;
+            }
         }
         self.must_accept(&layout.write(&self.spellings.restore_strings(document, &accepted)))?;
         if self.spellings.numbers_are_free {
@@ -237,6 +304,36 @@ impl Judge {
         self.must_refuse(format!(" {ours}"))?;
         self.must_refuse(format!("{ours}\n"))?;
         Ok(Pair::Valid)
+    }
+
+    /// Whether the document has a string that neither a format of the schema nor its negation allows.
+    fn has_open_formats(&self, value: &Value) -> bool {
+        any_string(value, &|text| {
+            let text = Value::from(text).to_string();
+            let is_open =
+                |[format, not]: &[CompiledConstraint; 2]| !accepts(format, &text) && !accepts(not, &text);
+            self.formats.iter().any(is_open)
+        })
+    }
+
+    /// The same schema in another order of keys must take a document in some order of its keys if and only if this one does, whatever validators think of it.
+    pub fn agrees_with(&self, other: &Self, document: &Document, seed: u64) -> Result<Pair, Fault> {
+        if document.repeats_a_key() {
+            return Ok(Pair::Disputed);
+        }
+        let layout = self.settings.layouts(seed).0[0];
+        let found = |judge: &Self| {
+            let accepts = |document: &Document| judge.accepts(&layout.write(document));
+            in_some_order(document, &judge.spellings.names, &accepts)
+        };
+        match (found(self), found(other)) {
+            (Search::Found(_), Search::Found(_)) => Ok(Pair::Valid),
+            (Search::Nothing, Search::Nothing) => Ok(Pair::Invalid),
+            (Search::Found(one), Search::Nothing) | (Search::Nothing, Search::Found(one)) => {
+                Err(Fault::OrdersDiffer(layout.write(&one)))
+            }
+            _ => Ok(Pair::Undecided),
+        }
     }
 
     /// Other orders of the document's own keys, and whether they may be written: the keys of `properties` as they are listed there, then those of
@@ -336,14 +433,34 @@ fn in_some_order(document: &Document, names: &[String], accepts: &dyn Fn(&Docume
 /// Whether some string has a line break that the dot of ECMA-262 does not match, and that of the validators does: both use the crate `regex`,
 /// whose dot excludes `\n` alone.
 fn has_line_breaks(value: &Value) -> bool {
-    let breaks = |text: &str| text.contains(['\r', '\u{2028}', '\u{2029}']);
+    any_string(value, &|text| text.contains(['\r', '\u{2028}', '\u{2029}']))
+}
+
+/// Whether something is so for some string, keys included.
+fn any_string(value: &Value, is_so: &dyn Fn(&str) -> bool) -> bool {
     match value {
-        Value::String(text) => breaks(text),
-        Value::Array(items) => items.iter().any(has_line_breaks),
-        Value::Object(members) => members.iter().any(|(key, value)| breaks(key) || has_line_breaks(value)),
+        Value::String(text) => is_so(text),
+        Value::Array(items) => items.iter().any(|item| any_string(item, is_so)),
+        Value::Object(members) => members.iter().any(|(key, value)| is_so(key) || any_string(value, is_so)),
         _ => false,
     }
 }
+
+/// Whether a string has a backslash before a line break. With the flag `u`, ECMA-262 has no such escape; both validators take it.
+fn has_escaped_breaks(text: &str) -> bool {
+    ["\\\n", "\\\r", "\\\u{2028}", "\\\u{2029}"].iter().any(|escape| text.contains(escape))
+}
+
+/// Whether a string has a code point beyond ASCII that RFC 6570 leaves out: controls, specials, noncharacters, and tags. Both validators take them.
+fn has_other_characters(text: &str) -> bool {
+    text.chars().any(|c| {
+        matches!(c, '\u{80}'..='\u{9F}' | '\u{FDD0}'..='\u{FDEF}' | '\u{FFF0}'..='\u{FFFF}' | '\u{E0000}'..='\u{E0FFF}')
+            || c as u32 & 0xFFFE == 0xFFFE
+    })
+}
+
+/// In any order, so many orders of a document's keys are judged.
+const MORE_ORDERS: usize = 8;
 
 /// As many digits as a double surely holds. With more, `84202447271010757981.5` becomes an integer in both validators, and we count digits.
 const DIGITS_OF_A_DOUBLE: usize = 15;

@@ -94,7 +94,14 @@ fn main() -> ExitCode {
 fn short(counts: &Counts, time: Duration) -> String {
     let rate = u128::from(counts.pairs) * 1000 / time.as_millis().max(1);
     format!(
-        "{} pairs ({} valid, {} disputed, {rate} a second), {} walks ({} finished), {} masks",
-        counts.pairs, counts.valid, counts.disputed, counts.walks, counts.finished, counts.masks
+        "{} pairs ({} valid, {} disputed, {rate} a second), {} in both orders, {} walks ({} finished, {} limited), {} masks",
+        counts.pairs,
+        counts.valid,
+        counts.disputed,
+        counts.orders,
+        counts.walks,
+        counts.finished,
+        counts.limited,
+        counts.masks
     )
 }

@@ -16,7 +16,8 @@ use crate::walk::{Walker, plan, vocabulary};
 use crate::{notation, sample, satisfy, schema};
 
 /// The kinds of rounds: the name, and every how many seeds there is one.
-const KINDS: [(&str, u64); 5] = [("pairs", 1), ("walks", 1), ("masks", 8), ("grammars", 8), ("tags", 8)];
+const KINDS: [(&str, u64); 6] =
+    [("pairs", 1), ("walks", 1), ("orders", 4), ("masks", 8), ("grammars", 8), ("tags", 8)];
 
 /// The names of the kinds.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
@@ -59,10 +60,14 @@ pub struct Counts {
     pub disputed: u64,
     /// Pairs with too many orders of keys to try.
     pub undecided: u64,
+    /// Documents that were judged in both orders of keys.
+    pub orders: u64,
     /// Walks under a mask.
     pub walks: u64,
     /// Of these, the finished ones.
     pub finished: u64,
+    /// Walks that a limit ended; see [`Walker::limited`].
+    pub limited: u64,
     /// Masks that were compared with trying every token.
     pub masks: u64,
     /// The slowest round.
@@ -222,12 +227,34 @@ fn schema_round(
     counts.unsatisfiable += u64::from(judge.compiled().is_none());
     // Not the numbers that the schema was drawn from.
     let mut rng = Rng::new(!seed);
+    if kind == "orders" {
+        return orders(bench, &judge, &mut rng, seed, counts, trace);
+    }
     if kind != "pairs" {
         return walks(&judge, kind == "masks", &mut rng, counts, trace);
     }
     for document in documents(&judge, &mut rng, counts, trace)? {
         let document = trace.document.insert(document);
         pair(&judge, document, seed, counts)?;
+        trace.document = None;
+    }
+    Ok(())
+}
+
+/// The schema in its own order of keys and in any order.
+fn orders(
+    bench: &Bench,
+    judge: &Judge,
+    rng: &mut Rng,
+    seed: u64,
+    counts: &mut Counts,
+    trace: &mut Trace,
+) -> Result<(), Fault> {
+    let Some(other) = bench.in_other_order(judge) else { return Ok(()) };
+    for document in documents(judge, rng, counts, trace)? {
+        let document = trace.document.insert(document);
+        counts.orders += 1;
+        counts.undecided += u64::from(judge.agrees_with(&other, document, seed)? == Pair::Undecided);
         trace.document = None;
     }
     Ok(())
@@ -264,6 +291,7 @@ fn documents(
                 all.push(judge.reads(&text)?);
             }
         }
+        counts.limited += walker.limited;
     }
     for _ in 0..20 {
         let base = all[rng.below(all.len())].clone();
@@ -293,6 +321,7 @@ fn walks(
         trace.document = None;
     }
     counts.masks += walker.masks;
+    counts.limited += walker.limited;
     Ok(())
 }
 

@@ -45,7 +45,11 @@ impl Case {
             Err(_) => return Ok(()),
         };
         if let Some(document) = &self.document {
-            return judge.pair(document, self.seed).map(|_| ());
+            judge.pair(document, self.seed)?;
+            if let Some(other) = bench.in_other_order(&judge) {
+                judge.agrees_with(&other, document, self.seed)?;
+            }
+            return Ok(());
         }
         let Some(compiled) = judge.compiled() else { return Ok(()) };
         if let Some(prefix) = &self.prefix {

@@ -81,6 +81,8 @@ pub struct Walker<'a> {
     long: usize,
     /// Masks that were compared.
     pub masks: u64,
+    /// Walks that ended because a mask with a budget met the limit of steps, which `docs/budgets.md` tells of.
+    pub limited: u64,
 }
 
 /// How long walks are, and how long where every token is a search for a value that is new.
@@ -92,7 +94,7 @@ impl<'a> Walker<'a> {
     pub fn new(compiled: &'a CompiledConstraint) -> Self {
         let vocabulary = compiled.vocabulary().clone();
         let taken = vec![0; vocabulary.size()];
-        Self { compiled, vocabulary, taken, long: LONG, masks: 0 }
+        Self { compiled, vocabulary, taken, long: LONG, masks: 0, limited: 0 }
     }
 
     /// Walks under a schema.
@@ -131,7 +133,13 @@ impl<'a> Walker<'a> {
                 self.masks += 1;
                 compare(&mut matcher, text, *left)?;
             }
-            let mask = matcher.mask().map_err(|error| Fault::MaskLies(shown(text, &error.to_string())))?;
+            let mask = match matcher.mask() {
+                Err(error) if left.is_some() && error.is_limit() => {
+                    self.limited += 1;
+                    return Ok(false);
+                }
+                mask => mask.map_err(|error| Fault::MaskLies(shown(text, &error.to_string())))?,
+            };
             let allowed: Vec<TokenId> = mask.iter().collect();
             if allowed.is_empty() {
                 return Err(if left.is_some() {
@@ -220,10 +228,13 @@ pub fn compare(matcher: &mut Matcher, text: &[u8], budget: Option<u32>) -> Resul
         Fault::Mask(shown(text, &format!("{what}{left}")))
     };
     let error = |error: maskwright::MatchError| Fault::Mask(shown(text, &error.to_string()));
-    let mask = matcher.mask().map_err(error)?.clone();
+    let is_limited = |error: &maskwright::MatchError| budget.is_some() && error.is_limit();
     let mut plain = matcher.fork();
     plain.set_strategy(Strategy::Reference);
-    let plain = plain.mask().map_err(error)?;
+    let (mask, plain) = match (matcher.mask(), plain.mask()) {
+        (Err(limit), _) | (_, Err(limit)) if is_limited(&limit) => return Ok(()),
+        (mask, plain) => (mask.map_err(error)?.clone(), plain.map_err(error)?.clone()),
+    };
     let vocabulary = matcher.bound().vocabulary().clone();
     for token in (0..vocabulary.size() as u32).map(TokenId) {
         let bit = mask.contains(token);

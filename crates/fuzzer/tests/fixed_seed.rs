@@ -17,7 +17,7 @@ fn nothing_is_found() {
     assert!(counts.pairs > SEEDS * 20, "only {} pairs", counts.pairs);
     assert!(counts.valid * 4 > counts.pairs, "only {} of {} documents are valid", counts.valid, counts.pairs);
     assert!(counts.disputed * 20 < counts.pairs, "validators disagree about {}", counts.disputed);
-    assert!(counts.walks > SEEDS * 6 && counts.masks > SEEDS, "{counts:?}");
+    assert!(counts.walks > SEEDS * 6 && counts.masks > SEEDS && counts.orders > SEEDS * 4, "{counts:?}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) use self::leaves::{Leaves, translate_with};
 pub use self::tokens::{Resolved, resolve};
 use crate::leaf::AutomatonCache;
 use crate::limits::Limits;
-use crate::program::Program;
+use crate::program::{Program, lost};
 
 /// Compiles a grammar.
 ///
@@ -75,6 +75,15 @@ pub fn compile_without(
     }
     let mut network =
         network::build(grammar, &facts, &mut leaves, limits).map_err(|error| error.named(grammar))?;
+    let lost = lost(&network);
+    if !lost.scopes.is_empty() {
+        // The value of a key that they require is impossible.
+        return compile_without(grammar, &[dead, &lost.scopes].concat(), cache, limits);
+    }
+    if let Some((expr, (one, other))) = lost.need {
+        let (one, other) = (shown(&one), shown(&other));
+        return Err(CompileError::LostNeed { place: Place::of(expr), one, other }.named(grammar));
+    }
     if !network.limits.is_empty() && !network.has_plain_scopes() {
         return Err(CompileError::LimitedValues);
     }
@@ -95,6 +104,14 @@ pub(crate) fn check(grammar: &Grammar, limits: &Limits) -> Result<(), CompileErr
         return Err(CompileError::Tokens(message.into()));
     }
     Ok(())
+}
+
+/// The form of a string, for people.
+fn shown(form: &[u8]) -> Box<str> {
+    String::from_utf8_lossy(
+        form.strip_prefix(b"\"").and_then(|form| form.strip_suffix(b"\"")).unwrap_or(form),
+    )
+    .into()
 }
 
 /// The names of rules by the expression that defines them, for people.
@@ -173,8 +190,17 @@ pub enum CompileError {
     LimitedValues,
     /// No text can be written within the limits on tokens, as far as is known.
     LimitTooSmall,
-    /// Values must differ, and there are not enough of them.
+    /// Values must differ, and there are not enough of them; or a key is required whose value must.
     ValuesRunOut,
+    /// A key needs another one, which is impossible because the values in it must differ and there are not enough of them.
+    LostNeed {
+        /// Where.
+        place: Place,
+        /// The key.
+        one: Box<str>,
+        /// The one that it needs.
+        other: Box<str>,
+    },
     /// A rule begins with a counted repetition of itself.
     LeftRecursionInRepeat {
         /// Where.
@@ -224,6 +250,7 @@ impl CompileError {
             | Self::LeftRecursionTooBig { place, .. }
             | Self::Leaf { place, .. }
             | Self::TablesTooBig { place, .. }
+            | Self::LostNeed { place, .. }
             | Self::LeftRecursionInRepeat { place } => Some(place),
             _ => None,
         }
@@ -238,6 +265,7 @@ impl CompileError {
             | Self::LeftRecursionTooBig { place, .. }
             | Self::Leaf { place, .. }
             | Self::TablesTooBig { place, .. }
+            | Self::LostNeed { place, .. }
             | Self::LeftRecursionInRepeat { place } => place.name = name.into(),
             _ => {}
         }
@@ -318,6 +346,10 @@ impl fmt::Display for CompileError {
             ),
             Self::ValuesRunOut => f.write_str(
                 "this allows no value: more values must differ than there are; ask for fewer, or allow more different ones",
+            ),
+            Self::LostNeed { place, one, other } => write!(
+                f,
+                "{place}: the key `{one}` needs `{other}`, of which no value is possible, so neither may be written; forbid `{one}`"
             ),
             Self::Stopped => f.write_str("the compilation was told to stop"),
             Self::LeftRecursionInRepeat { place } => write!(

@@ -92,13 +92,15 @@ fn form(grammar: &Grammar, value: ExprId) -> Option<Vec<u8>> {
     value::ending(&word(grammar, value)?)
 }
 
-/// The strings that some scope requires, or some of its values need, in the form in which values are compared.
+/// The strings that some scope requires, or that need one another in it, in the form in which values are compared.
 fn required_names(grammar: &Grammar) -> Vec<Box<[u8]>> {
     let scopes = grammar.exprs().iter().filter_map(|expr| match expr {
         Expr::Scope { required, needs, .. } => Some((required, needs)),
         _ => None,
     });
-    let wanted = scopes.flat_map(|(required, needs)| required.iter().chain(needs.iter().map(|pair| &pair.1)));
+    let wanted = scopes.flat_map(|(required, needs)| {
+        required.iter().chain(needs.iter().flat_map(|pair| [&pair.0, &pair.1]))
+    });
     sorted(wanted.map(|name| value::of_string(name))).into_vec()
 }
 
@@ -276,6 +278,10 @@ impl Builder<'_, '_> {
                 let form = form(grammar, *value);
                 self.network.other_values |= form.is_none() && !leaf.is_some_and(Leaf::starts_infinite);
                 let names = self.names(*value, form.as_deref(), leaf);
+                if names.is_none() {
+                    self.network.unnamed_checks.insert(check);
+                }
+                let names = names.unwrap_or_default();
                 if let Some(form) = form {
                     let words = &mut self.network.words;
                     let number = *self.word_of.entry(form.into()).or_insert_with_key(|form| {
@@ -346,22 +352,26 @@ impl Builder<'_, '_> {
         is_inline_each || self.leaves.of(value).is_some()
     }
 
-    /// Which of the required strings a value may be, by their places in the network's list. `form` is that of its only text.
-    fn names(&self, value: ExprId, form: Option<&[u8]>, leaf: Option<&Leaf>) -> Vec<u32> {
+    /// Which of the required strings a value may be, by their places in the network's list; `None` if that is not known. `form` is that of its only text.
+    fn names(&self, value: ExprId, form: Option<&[u8]>, leaf: Option<&Leaf>) -> Option<Vec<u32>> {
         let (grammar, names) = (self.grammar, &self.network.names);
+        if names.is_empty() {
+            return Some(Vec::new());
+        }
         let find = |form: &[u8]| names.binary_search_by(|name| (**name).cmp(form)).ok().map(|at| at as u32);
         let mut found: Vec<u32> = match (form, grammar.expr(body(grammar, value)), leaf) {
             (Some(form), ..) => find(form).into_iter().collect(),
-            (None, Expr::Alt(parts), _) if !names.is_empty() => {
-                parts.iter().filter_map(|part| find(&self::form(grammar, *part)?)).collect()
+            (None, Expr::Alt(parts), _) => {
+                let forms = parts.iter().map(|part| self::form(grammar, *part));
+                forms.collect::<Option<Vec<_>>>()?.iter().filter_map(|form| find(form)).collect()
             }
             (None, _, Some(leaf)) => {
                 (0..).zip(names).filter(|(_, name)| leaf.accepts(name)).map(|(at, _)| at).collect()
             }
-            _ => Vec::new(),
+            _ => return None,
         };
         found.dedup();
-        found
+        Some(found)
     }
 
     /// Words in ascending order, as a tree: what they have in common at their beginnings is there once. Adds the nodes to begin with.
@@ -575,7 +585,9 @@ mod tests {
     fn required_keys_are_proved_to_be_writable() {
         assert!(is_open(&object(&["a", "b", "c"], &["a", "b"], None)));
         assert!(is_open(&object(&["a", "b", "c"], &["a", "b", "c"], None)));
-        assert!(!is_open(&object(&["a", "b", "c"], &["a", "d"], None)), "no member has this key");
+        let lost = object(&["a", "b", "c"], &["a", "d"], None);
+        let error = super::super::compile(&lost, &AutomatonCache::default(), &Limits::default()).err();
+        assert_eq!(error, Some(CompileError::ValuesRunOut), "no member has the key `d`");
         assert!(!is_open(&object(&["a", "b", "c"], &["a", "b"], Some(0))), "there is one member only");
         assert!(
             !is_open(&object(&["a", "b", "c"], &["a", "b"], Some(500))),

@@ -367,7 +367,13 @@ impl Trial<'_> {
             }
         }
         // It does not matter what was written of the values that were passed over, so it is enough to come to the place behind them once.
-        if !skipped.is_empty() && search.skipped.insert(skipped.clone()) {
+        let is_new = !skipped.is_empty() && search.skipped.insert(skipped.clone());
+        // The last place is gone on from first: behind those values there are as many ways as before, and among the others there may be a million values that lead nowhere.
+        if inside.is_none() && !others.is_empty() {
+            self.add_place(search, others, None);
+            others = Vec::new();
+        }
+        if is_new {
             self.add_place(search, skipped, inside);
         }
         if !others.is_empty() {
@@ -550,16 +556,27 @@ impl Trial<'_> {
             bytes.retain(|byte| !is_space(byte) || is_text(*byte));
         }
         let required = self.required_bytes(threads);
+        let narrow = self.narrow_bytes(threads);
         // Inside a string, brackets and commas are text, and the quote is its end. What opens something comes last: a recursion could go on for ever.
         bytes.sort_by_key(|byte| match byte {
-            _ if required.contains(*byte) => 5,
-            b'"' => 4,
-            b'}' | b']' => 3,
-            b',' => 2,
+            _ if required.contains(*byte) => 6,
+            b'"' => 5,
+            b'}' | b']' => 4,
+            b',' => 3,
             b'{' | b'[' => 0,
+            _ if narrow.contains(*byte) => 2,
             _ => 1,
         });
         bytes
+    }
+
+    /// The bytes that the thread takes which may take the fewest, if there are several: a word that is asked for comes before texts that are merely allowed, of which there may be a million.
+    fn narrow_bytes(&mut self, threads: &[Thread]) -> ByteSet {
+        if threads.len() < 2 {
+            return ByteSet::EMPTY;
+        }
+        let live = threads.iter().map(|thread| self.live(core::slice::from_ref(thread)));
+        live.filter(|live| !live.is_empty()).min_by_key(ByteSet::len).unwrap_or(ByteSet::EMPTY)
     }
 
     /// The bytes that go on with a key that is required and missing, if the text ends inside a key.

@@ -40,7 +40,7 @@ pub use self::debug::{Dot, Listing};
 pub(crate) use self::exits::{Exits, Needed, join};
 pub(crate) use self::levels::Levels;
 pub(crate) use self::place::At;
-pub(crate) use self::required::Open;
+pub(crate) use self::required::{Open, lost};
 use self::words::{Awaited, WordSetId, Words};
 
 /// A compiled constraint, without a vocabulary. Frozen but for its cache of cells; share it freely.

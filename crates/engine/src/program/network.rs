@@ -254,10 +254,12 @@ pub(crate) struct Network {
     pub(crate) set_checks: FxHashSet<NodeId>,
     /// Such values, in the form in which values are compared.
     pub(crate) words: Vec<Box<[u8]>>,
-    /// The strings that some scope requires, in the form in which values are compared, ascending.
+    /// The strings that some scope requires or that need one another in it, in the form in which values are compared, ascending.
     pub(crate) names: Vec<Box<[u8]>>,
     /// The checks of values that may be one of them, by their places in `names`.
     pub(crate) name_checks: FxHashMap<NodeId, Box<[u32]>>,
+    /// The checks of which that is not known.
+    pub(crate) unnamed_checks: FxHashSet<NodeId>,
     /// Some values that must differ are arrays or objects, and may run out.
     pub(crate) nested_values: bool,
     /// Some values that must differ are neither words nor leaves with infinitely many values.

@@ -12,11 +12,12 @@
 //! where keys are counted; it is never too large.
 
 use maskwright_automata::Grouped;
+use maskwright_grammar::ExprId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::exits::{Backward, Exits, Fresh};
-use super::network::{Callee, Network, Node, NodeId, Scope};
+use super::network::{Callee, Need, Network, Node, NodeId, Scope};
 use super::{NetState, Place, Program};
 use crate::count::{Bounds, UNBOUNDED};
 use crate::leaf::Leaf;
@@ -76,6 +77,42 @@ pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
             return (exits, open);
         }
     }
+}
+
+/// What scopes ask for and nothing in them writes.
+#[derive(Debug, Default)]
+pub(crate) struct Lost {
+    /// The scopes that require such a value.
+    pub(crate) scopes: Vec<ExprId>,
+    /// A scope in which another value needs such a one.
+    pub(crate) need: Option<(ExprId, Need)>,
+}
+
+/// Looks for what scopes ask for and nothing in them writes: the value of a key may be impossible, and then the key is not in the network.
+pub(crate) fn lost(network: &Network) -> Lost {
+    let mut lost = Lost::default();
+    let asks = |scope: &&Scope| !scope.required.is_empty() || !scope.needs.is_empty();
+    if !network.scopes.iter().any(|scope| asks(&scope)) {
+        return lost;
+    }
+    let machines = Machines::of(network);
+    for scope in network.scopes.iter().filter(asks) {
+        let parts = machines.parts(network, scope.body);
+        let nodes = || parts.iter().flat_map(|part| &machines.nodes[*part as usize]);
+        if nodes().any(|node| network.unnamed_checks.contains(node)) {
+            continue;
+        }
+        let written = nodes().filter_map(|node| network.name_checks.get(node)).flatten();
+        let written: FxHashSet<&[u8]> = written.map(|at| &*network.names[*at as usize]).collect();
+        if scope.required.iter().any(|name| !written.contains(&**name)) {
+            lost.scopes.push(scope.expr);
+        } else if let Some(need) =
+            scope.needs.iter().find(|(one, other)| written.contains(&**one) && !written.contains(&**other))
+        {
+            lost.need.get_or_insert_with(|| (scope.expr, need.clone()));
+        }
+    }
+    lost
 }
 
 impl Open {

@@ -40,6 +40,11 @@ impl<'s> Context<'s> {
         }
     }
 
+    /// For doing the same work again. Places and what was said of them stay.
+    pub(crate) fn again(self) -> Self {
+        Self { report: self.report.again(), here: PathId::ROOT, ..self }
+    }
+
     /// Adds a problem at a keyword of the schema at `path`, or at the schema itself if `keyword` is empty.
     pub(crate) fn problem(
         &mut self,

@@ -4,7 +4,7 @@ use maskwright_grammar::Grammar;
 
 use super::cases::Algebra;
 use super::context::Context;
-use super::emit::Emitter;
+use super::emit::{Emitter, Finished};
 use super::error::SchemaError;
 use super::json::Value;
 use super::options::Options;
@@ -13,8 +13,8 @@ use super::schemas::{Source, load, metaschemas};
 
 /// Lowers a whole document.
 ///
-/// Two things become known only on the way: which other documents are referred to, and whether the dynamic scope
-/// matters. Then the work is done again with what was missing.
+/// Three things become known only on the way: which other documents are referred to, whether the dynamic scope
+/// matters, and which values of keys are impossible. Then the work is done again with what was missing.
 pub(super) fn lower(root: &Value<'_>, options: &Options) -> Result<(Grammar, Report), SchemaError> {
     let mut fetched: Vec<(String, serde_json::Value)> = Vec::new();
     let mut tracks_scopes = false;
@@ -26,14 +26,20 @@ pub(super) fn lower(root: &Value<'_>, options: &Options) -> Result<(Grammar, Rep
         let mut context = Context::new(options);
         let schemas = load(source, &mut context.report.paths);
         let mut emitter = Emitter::new(Algebra::new(context, schemas));
-        let start = emitter.emit();
+        let mut start = emitter.emit();
         if emitter.algebra.needs_scopes && !tracks_scopes {
             tracks_scopes = true;
             continue;
         }
         let found = fetch(&emitter.algebra.missing, &fetched, options);
         if found.is_empty() {
-            return emitter.finish(start);
+            loop {
+                match emitter.finish(start) {
+                    Finished::Whole(result) => return result,
+                    Finished::Again(again) => emitter = *again,
+                }
+                start = emitter.emit();
+            }
         }
         drop(emitter);
         drop(documents);

@@ -191,6 +191,11 @@ impl Report {
         }
     }
 
+    /// The same before any expression was made.
+    pub(crate) fn again(self) -> Self {
+        Self { paths: self.paths, lines: self.lines, ..Self::new() }
+    }
+
     /// Records that the expressions from this number on are made for the schema at a place.
     pub(crate) fn begin(&mut self, expr: usize, path: PathId) {
         match self.origins.last_mut() {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder};
-use maskwright::{Compiler, Constraint, Options, Strategy, TokenId, Vocabulary, VocabularyBuilder};
+use maskwright::{
+    Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary, VocabularyBuilder,
+};
 
 /// Every byte, and tokens that write parts of words, several values, or the end of one and the beginning of the next.
 fn vocabulary() -> Arc<Vocabulary> {
@@ -176,6 +178,32 @@ fn finite_sets_run_out_without_a_dead_end() {
     }
 }
 
+/// The words that are asked for are found beside a million short strings, and inside of other items.
+#[test]
+fn words_are_found_among_many_texts() {
+    let schema = r#"{"contains":{"enum":["abaa","baab"],"minLength":2},"maxContains":2,"uniqueItems":true}"#;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect("it compiles");
+        for text in [r#"["abaa","abaa"]"#, r#"["abaa",1,1]"#, "[1]"] {
+            assert!(bound.matcher().accept_bytes(text.as_bytes()).is_err(), "{text}");
+        }
+        for text in ["[", "[\"", "[\"a\",\"", "[\"\",[],{},null,", "[[\"", "[{\"a\":[1,"] {
+            let mut matcher = bound.matcher();
+            matcher.accept_bytes(text.as_bytes()).expect(text);
+            let mask = matcher.mask().expect(text).clone();
+            // Each token by itself: the plain way would have to search behind all of them within the steps of one mask.
+            for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
+                let error = matcher.fork().accept(token).err();
+                assert!(
+                    !error.as_ref().is_some_and(MatchError::is_limit),
+                    "{text}, then {token:?}: {error:?}"
+                );
+                assert_eq!(mask.contains(token), error.is_none(), "{text}, then {token:?}: {error:?}");
+            }
+        }
+    }
+}
+
 /// More than a dozen keys are not followed by states, but by what was seen.
 #[test]
 fn keys_that_need_others_can_be_written_with_them() {
@@ -231,6 +259,50 @@ fn required_keys_can_always_be_written() {
         for order in [KeyOrder::Schema, KeyOrder::Any] {
             walk(&schema, order, 40, 400);
         }
+    }
+}
+
+/// Of these arrays there are two, and three must differ. Only the engine finds that out.
+const IMPOSSIBLE: &str = r#"{"type":"array","items":{"type":"array","items":{"enum":[1]},"uniqueItems":true,"maxItems":1},"uniqueItems":true,"minItems":3}"#;
+
+/// An object that requires a key of which no value is possible is not begun, though other keys could be written for ever.
+#[test]
+fn a_required_key_without_a_value_is_a_dead_end() {
+    let by_patterns = r#""patternProperties":{"^a":{"type":"string"},"^(a|ab)$":{"not":{}}},"dependentRequired":{"a":["b","é"]},"properties":{"c":{"uniqueItems":true}}"#;
+    let by_values = format!(r#""properties":{{"a":{IMPOSSIBLE},"b":{{}},"c":{{}},"d":{{}}}}"#);
+    for keywords in [by_patterns, &by_values] {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let compile = |types: &str| {
+                let schema = format!(r#"{{"type":{types},"required":["a"],{keywords}}}"#);
+                compiler(order).compile(&Constraint::json_schema(schema))
+            };
+            let bound = compile(r#"["object","null"]"#).expect("null is left");
+            let mut matcher = bound.matcher();
+            assert!(matcher.fork().accept_bytes(b"{").is_err(), "{keywords} ({order:?})");
+            let mask = matcher.mask().expect("a mask");
+            assert!(!mask.contains(TokenId(u32::from(b'{'))), "{keywords} ({order:?})");
+            assert!(compile(r#""object""#).is_err(), "{keywords} ({order:?})");
+        }
+    }
+}
+
+/// A key that needs such a one cannot be written either. Where only the engine knows, that is refused in any order.
+#[test]
+fn a_key_that_needs_one_without_a_value_is_refused_by_name() {
+    let schema = |order, a: &str| {
+        let members = format!(r#""properties":{{"a":{a},"b":{{}},"c":{{}},"d":{{}}}}"#);
+        let schema = format!(r#"{{"type":"object",{members},"dependentRequired":{{"b":["a"]}}}}"#);
+        compiler(order).compile(&Constraint::json_schema(schema))
+    };
+    let error = schema(KeyOrder::Any, IMPOSSIBLE).map(|_| ()).expect_err("`b` could be written");
+    assert!(error.to_string().contains("the key `b` needs `a`"), "{error}");
+    let clashing = r#"{"anyOf":[{"allOf":[{"type":"string"},{"type":"null"}]},{"allOf":[{"minLength":2,"type":"string"},{"maxLength":1}]}]}"#;
+    for (order, a) in
+        [(KeyOrder::Schema, IMPOSSIBLE), (KeyOrder::Schema, clashing), (KeyOrder::Any, clashing)]
+    {
+        let bound = schema(order, a).expect("other keys are left");
+        assert!(bound.matcher().accept_bytes(br#"{"c":1,"bb":2}"#).is_ok(), "{a} ({order:?})");
+        assert!(bound.matcher().accept_bytes(br#"{"b":"#).is_err(), "{a} ({order:?})");
     }
 }
 

@@ -122,6 +122,12 @@ impl<'s> Algebra<'s> {
         }
     }
 
+    /// For doing the same work again: schemas and nodes keep their numbers, and nothing else is kept.
+    pub(crate) fn again(self) -> Self {
+        let Self { context, schemas, derived, nodes, .. } = self;
+        Self { derived, nodes, ..Self::new(context.again(), schemas) }
+    }
+
     /// The node of the whole document.
     pub(crate) fn root(&mut self) -> NodeId {
         self.node(self.schemas.root())

@@ -15,7 +15,8 @@
 //!
 //! A schema that is the target of a reference is a rule, and so is every node that is not a single schema. Rules wait in
 //! a queue, so that the recursion is as deep as the JSON text, and not as deep as a chain of references. What no finite
-//! text matches is removed at the end ([`mod@prune`]).
+//! text matches is removed at the end ([`mod@prune`]). If a key is impossible then, which an object in any order requires or which another key needs, everything is written again
+//! with that in mind.
 
 mod any;
 mod array;
@@ -30,7 +31,7 @@ mod string;
 mod tests;
 
 use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::cases::{Algebra, Case, KINDS, NodeId, SCALARS, Signed};
 use super::context::Context;
@@ -49,8 +50,27 @@ const MAX_INLINE_DEPTH: usize = 48;
 /// With more cases of an object, [choices](super::cases::Case::choices) are kept if that is a gain.
 const MAX_PLAIN_CASES: usize = 48;
 
+/// How often everything is written again, because values of keys turn out to be impossible.
+const MAX_ROUNDS: usize = 16;
+
 /// How deep combinators are searched for the types of a node.
 const NODE_TYPES_DEPTH: usize = 8;
+
+/// The values of a node at a nesting level, in one style of white space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Values {
+    style: usize,
+    node: NodeId,
+    level: u32,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Finished<'s> {
+    Whole(Result<(Grammar, Report), SchemaError>),
+    /// It has to be written again.
+    Again(Box<Emitter<'s>>),
+}
 
 /// The grammar under construction, and the rules that wait.
 #[derive(Debug)]
@@ -58,6 +78,8 @@ pub(crate) struct Emitter<'s> {
     pub(crate) algebra: Algebra<'s>,
     shared: Shared,
     layout: Layouts,
+    /// The number of the style.
+    style: usize,
     /// The nesting level of the value that is being written; 0 unless white space depends on it.
     level: u32,
     /// The rules of nodes, by level.
@@ -74,6 +96,11 @@ pub(crate) struct Emitter<'s> {
     empty_calls: Vec<(RuleId, RuleId, NodeId)>,
     /// The rules that stand for schemas.
     schemas: Vec<RuleId>,
+    /// What was written for the values of nodes.
+    written: Vec<(Values, ExprId)>,
+    /// What turned out to match nothing when it was written before, and how often that was.
+    impossible: FxHashSet<Values>,
+    rounds: usize,
     rule_count: usize,
     literal_count: usize,
     /// States of all counted arrays and objects.
@@ -87,6 +114,7 @@ impl<'s> Emitter<'s> {
             algebra,
             shared,
             layout: Layouts::default(),
+            style: 0,
             level: 0,
             rules: FxHashMap::default(),
             queue: Vec::new(),
@@ -96,6 +124,9 @@ impl<'s> Emitter<'s> {
             at_start_of: None,
             empty_calls: Vec::new(),
             schemas: Vec::new(),
+            written: Vec::new(),
+            impossible: FxHashSet::default(),
+            rounds: 0,
             rule_count: 0,
             literal_count: 0,
             state_count: 0,
@@ -109,8 +140,8 @@ impl<'s> Emitter<'s> {
         let styles = Style::of(&self.algebra.context.options.whitespace);
         let mut roots = Vec::with_capacity(styles.len());
         let is_only = styles.len() == 1;
-        for style in styles {
-            self.layout = Layouts::new(style);
+        for (number, style) in styles.into_iter().enumerate() {
+            (self.style, self.layout) = (number, Layouts::new(style));
             self.shared.forget_free();
             self.rules.clear();
             self.inlined.clear();
@@ -136,17 +167,38 @@ impl<'s> Emitter<'s> {
     }
 
     /// The finished grammar.
-    pub(crate) fn finish(self, start: RuleId) -> Result<(Grammar, Report), SchemaError> {
-        let Algebra { context, grammar, .. } = self.algebra;
-        if !context.error.is_empty() {
-            return Err(context.error);
+    pub(crate) fn finish(mut self, start: RuleId) -> Finished<'s> {
+        if !self.algebra.context.error.is_empty() {
+            return Finished::Whole(Err(self.algebra.context.error));
         }
-        let schemas = self.schemas;
-        match grammar.finish(start).map(|grammar| prune(grammar, &schemas)) {
-            Ok(Pruned::Grammar(grammar)) => Ok((grammar, context.report)),
-            Ok(Pruned::Nothing { is_endless }) => Err(context.unsatisfiable(is_endless)),
-            Err(error) => Err(broken(context, &error.to_string())),
+        let grammar = core::mem::take(&mut self.algebra.grammar);
+        Finished::Whole(match grammar.finish(start).map(|grammar| prune(grammar, &self.schemas)) {
+            Ok(Pruned::Grammar(grammar, productive)) if productive.is_empty() || !names_keys(&grammar) => {
+                Ok((grammar, self.algebra.context.report))
+            }
+            Ok(Pruned::Grammar(grammar, productive)) => return self.again(grammar, &productive),
+            Ok(Pruned::Nothing { is_endless }) => Err(self.algebra.context.unsatisfiable(is_endless)),
+            Err(error) => Err(broken(self.algebra.context, &error.to_string())),
+        })
+    }
+
+    /// Where objects require keys by name, a key whose value matches nothing must be known while they are written. `productive` are the expressions that match something.
+    fn again(self, grammar: Grammar, productive: &[bool]) -> Finished<'s> {
+        let Self { mut algebra, written, mut impossible, rounds, .. } = self;
+        let found = written.into_iter().filter(|(_, expr)| !productive[expr.index()]);
+        let found: Vec<Values> = found.map(|(values, _)| values).collect();
+        let Some(first) = found.first() else {
+            return Finished::Whole(Ok((grammar, algebra.context.report)));
+        };
+        if rounds == MAX_ROUNDS {
+            let path = algebra.node_path(first.node).unwrap_or(PathId::ROOT);
+            let message = format!("keys depend on impossible values through more than {MAX_ROUNDS} objects");
+            algebra.context.halt(path, "", message, "remove the keys that no value is possible for");
+            return Finished::Whole(Err(algebra.context.error));
         }
+        impossible.extend(found);
+        let again = Self::new(algebra.again());
+        Finished::Again(Box::new(Self { impossible, rounds: rounds + 1, ..again }))
     }
 
     /// The values of a node for a part of the value that is being written.
@@ -180,16 +232,20 @@ impl<'s> Emitter<'s> {
 
     /// The values of a node: in place, or as a call of its rule.
     fn call(&mut self, node: NodeId) -> ExprId {
-        if node == NodeId::NEVER || self.is_halted() {
+        let values = Values { style: self.style, node, level: self.level };
+        let is_impossible = node == NodeId::NEVER || self.impossible.contains(&values);
+        if is_impossible || self.is_halted() {
             return self.algebra.grammar.never();
         }
-        match node.as_single() {
+        let expr = match node.as_single() {
             Some(id) if !self.algebra.is_referenced(id) && !self.rules.contains_key(&(node, self.level)) => {
                 self.inline(id, node)
             }
             _ if node == NodeId::ANY => self.any(TypeSet::ALL),
             _ => self.call_rule(node),
-        }
+        };
+        self.written.push((values, expr));
+        expr
     }
 
     /// A schema in place. A second use, in another case, makes it a rule.
@@ -466,4 +522,10 @@ fn broken(mut context: Context<'_>, error: &str) -> SchemaError {
     let message = format!("the grammar of this schema is not well-formed: {error}");
     context.problem(Reason::Unsupported, PathId::ROOT, "", message, "please report this schema as a defect");
     context.error
+}
+
+/// Whether some object requires keys by their names, or has keys that need others.
+fn names_keys(grammar: &Grammar) -> bool {
+    let names = |expr: &Expr| matches!(expr, Expr::Scope { required, needs, .. } if !required.is_empty() || !needs.is_empty());
+    grammar.exprs().iter().any(names)
 }

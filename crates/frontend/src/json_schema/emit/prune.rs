@@ -9,8 +9,8 @@ use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
 
 /// What is left of a grammar.
 pub(super) enum Pruned {
-    /// It, without calls of rules that match nothing. The expressions keep their places.
-    Grammar(Grammar),
+    /// It, without calls of rules that match nothing, and which expressions did match something; none if all rules do. The expressions keep their places.
+    Grammar(Grammar, Vec<bool>),
     /// The root matches nothing, because a recursion has no end or because something else is impossible.
     Nothing { is_endless: bool },
 }
@@ -22,14 +22,17 @@ pub(super) fn prune(grammar: Grammar, schemas: &[RuleId]) -> Pruned {
         return Pruned::Nothing { is_endless: false };
     }
     if is_clearly_productive(&grammar) {
-        return Pruned::Grammar(grammar);
+        return Pruned::Grammar(grammar, Vec::new());
     }
     let productive = productive_exprs(&grammar, &vec![false; grammar.rules().len()]);
     let idle: Vec<bool> = grammar.rules().iter().map(|rule| !productive[rule.expr().index()]).collect();
     if idle[grammar.root().index()] {
         return Pruned::Nothing { is_endless: is_endless(&grammar, schemas) };
     }
-    Pruned::Grammar(if idle.contains(&true) { grammar.without_rules(&idle) } else { grammar })
+    if !idle.contains(&true) {
+        return Pruned::Grammar(grammar, Vec::new());
+    }
+    Pruned::Grammar(grammar.without_rules(&idle), productive)
 }
 
 /// How often rules are taken back that turn out to be impossible.

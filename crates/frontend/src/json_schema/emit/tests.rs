@@ -12,8 +12,13 @@ fn emit(text: &str, options: &Options) -> Result<Grammar, SchemaError> {
     let source = Source { root: &root, documents: &[], strictness, formats, tracks_scopes: false };
     let schemas = load(source, &mut context.report.paths);
     let mut emitter = Emitter::new(Algebra::new(context, schemas));
-    let start = emitter.emit();
-    emitter.finish(start).map(|(grammar, _)| grammar)
+    loop {
+        let start = emitter.emit();
+        match emitter.finish(start) {
+            Finished::Whole(result) => return result.map(|(grammar, _)| grammar),
+            Finished::Again(again) => emitter = *again,
+        }
+    }
 }
 
 /// The names of the rules of a schema, in compact style.
