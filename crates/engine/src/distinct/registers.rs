@@ -429,6 +429,10 @@ impl Stacks for Remembering<'_> {
         self.arena.merges()
     }
 
+    fn is_wide(&self, stack: StackId) -> bool {
+        self.arena.is_wide(stack)
+    }
+
     fn effort(&mut self) -> u32 {
         self.arena.effort()
     }

@@ -261,6 +261,11 @@ impl Stacks for LineStacks<'_> {
         self.line.pushed.merges()
     }
 
+    #[inline]
+    fn is_wide(&self, stack: StackId) -> bool {
+        self.line.pushed.is_wide(stack)
+    }
+
     fn effort(&mut self) -> u32 {
         self.line.pushed.effort()
     }

@@ -15,16 +15,24 @@ pub(super) fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, 
     }
     for at in 0..next.len() {
         if next[at].at == thread.at {
+            // PERF: to unite many stacks one after the other is quadratic.
+            if next[at].count == thread.count && stacks.is_wide(next[at].stack) {
+                break;
+            }
             return add_similar(program, stacks, thread, next, at);
         }
     }
     next.push(thread);
 }
 
-/// Merges the threads of a generation that stand in the same place, if there are so many that [`add`] did not.
+/// Merges the threads of a generation that stand in the same place, if there is so much to merge that [`add`] did not.
 #[inline]
 pub(super) fn merge<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
-    if next.len() > tuning().compared_threads {
+    let is_wide = |(at, thread): (usize, &Thread)| {
+        stacks.is_wide(thread.stack)
+            && next[at + 1..].iter().any(|other| (other.at, other.count) == (thread.at, thread.count))
+    };
+    if next.len() > tuning().compared_threads || next.len() > 1 && next.iter().enumerate().any(is_wide) {
         merge_crowd(program, stacks, next);
     }
 }

@@ -174,6 +174,8 @@ pub(crate) trait Stacks {
     fn covers(&self, program: &Program, outer: StackId, inner: StackId) -> bool;
     /// Whether threads and stacks with the same future are merged.
     fn merges(&self) -> bool;
+    /// Whether a stack is a union of many.
+    fn is_wide(&self, stack: StackId) -> bool;
 
     /// What unions have cost since the last call, in stacks that were looked at.
     fn effort(&mut self) -> u32;
@@ -465,11 +467,12 @@ impl Stacks for Arena {
 
     fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = StackId>) -> StackId {
         let (mut members, mut first, mut last): (Vec<StackId>, _, _) = (Vec::new(), None, None);
-        let mut united = 0;
+        let (mut united, mut room) = (0, COMPACTED);
         for stack in stacks {
             if last != Some(stack) {
                 self.flatten(stack, &mut members);
                 united += 1;
+                room = self.compact(&mut members, room);
             }
             first = first.or(Some(stack));
             last = Some(stack);
@@ -488,13 +491,21 @@ impl Stacks for Arena {
         self.merging
     }
 
+    #[inline]
+    fn is_wide(&self, stack: StackId) -> bool {
+        self.node(stack)
+            .is_some_and(|node| node.frame.raw == UNION && node.frame.count as usize > MANY_MEMBERS)
+    }
+
     fn effort(&mut self) -> u32 {
         core::mem::take(&mut self.effort)
     }
 }
 
-/// Of unions with more members, nobody asks whether one covers another.
+/// Of unions with more members, nobody asks whether one covers another, and of more equal frames nobody merges what is below.
 const MANY_MEMBERS: usize = 16;
+/// Up to so many members, it does not matter that some are there twice.
+const COMPACTED: usize = 64;
 /// So many stacks of a fork are numbered like those of before.
 const NEAR: usize = 256;
 /// So many stacks are looked at below a frame that may end at once.
@@ -503,6 +514,9 @@ const COVERED: usize = 16;
 const COVERED_MEMBERS: usize = 256;
 /// So many pairs of members are compared to find out whether a union covers another.
 const PAIRS: usize = 4_096;
+
+/// To look at so many stacks is as long as to merge one.
+const LOOKED: u32 = 64;
 
 /// How many more stacks may be looked at, and how much has been looked at in all.
 struct Effort {
@@ -525,6 +539,7 @@ impl Effort {
     /// Counts what is looked at in any case.
     fn look(&mut self, stacks: usize) {
         self.looked = self.looked.saturating_add(stacks as u32);
+        self.left = self.left.saturating_sub(stacks as u32 / LOOKED);
     }
 }
 
@@ -562,6 +577,18 @@ impl Arena {
         self.flatten(inner, &mut rest);
         let below = self.union_of(program, rest, 2);
         Some(self.push_plain(frame, below))
+    }
+
+    /// Drops members that are there twice, if there are more than `room`. Returns how many there may be before it is worth while again. PERF: a
+    /// hundred unions may share nearly all of a hundred members.
+    fn compact(&mut self, members: &mut Vec<StackId>, room: usize) -> usize {
+        if members.len() <= room {
+            return room;
+        }
+        self.effort = self.effort.saturating_add(members.len() as u32);
+        members.sort_unstable();
+        members.dedup();
+        COMPACTED.max(2 * members.len())
     }
 
     /// Appends a stack, or the members of a union.
@@ -672,7 +699,8 @@ impl Arena {
         }
         for same in parts.chunk_by(|a, b| a.0 == b.0) {
             let frame = same[0].0;
-            if effort.left == 0 {
+            // Many calls from one place were made at many places of the text, and what is below them has not been one stack so far.
+            if effort.left == 0 || same.len() > MANY_MEMBERS {
                 merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
                 continue;
             }
@@ -681,9 +709,10 @@ impl Arena {
                 continue;
             }
             let mark = self.mark();
-            let mut belows = Vec::new();
+            let (mut belows, mut room) = (Vec::new(), COMPACTED);
             for &(_, below) in same {
                 self.flatten(below, &mut belows);
+                room = self.compact(&mut belows, room);
             }
             let below = self.unite(program, belows, effort);
             if self.is_union(below) && self.mark() != mark {

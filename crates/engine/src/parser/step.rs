@@ -30,8 +30,8 @@ pub(crate) struct Buffers {
     checked: Vec<StackId>,
     /// Stacks that were returned to before the byte, and after it. Without this, ambiguous grammars would visit
     /// every path through a graph of stacks, and not every stack.
-    before: Seen<StackId>,
-    after: Seen<StackId>,
+    before: Returned,
+    after: Returned,
     /// What waits to take the byte, and what that calls.
     level: Vec<(At, StackId)>,
     calls: Vec<(At, StackId)>,
@@ -41,6 +41,30 @@ pub(crate) struct Buffers {
     pub(crate) meter: Meter,
     /// Parts of masks that were not in the memo.
     pub(crate) computed: u64,
+}
+
+/// The stacks that were returned to.
+#[derive(Debug, Default)]
+struct Returned {
+    stacks: Seen<StackId>,
+    /// Their frames, where there are several: different unions have common members.
+    frames: Seen<(Frame, StackId)>,
+}
+
+impl Returned {
+    fn clear(&mut self) {
+        self.stacks.clear();
+        self.frames.clear();
+    }
+
+    /// The frames of a stack, each with what is below, that nobody has returned to.
+    #[inline]
+    fn pop<S: Stacks>(&mut self, stacks: &mut S, stack: StackId, frames: &mut Vec<(Frame, StackId)>) {
+        stacks.pop(stack, frames);
+        if frames.len() > 1 {
+            frames.retain(|frame| self.frames.insert(*frame));
+        }
+    }
 }
 
 impl Buffers {
@@ -591,11 +615,11 @@ fn enter<S: Stacks>(
 
 /// Goes on behind something that ended before the byte.
 fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, stack: StackId) {
-    if !buffers.before.insert(stack) || !buffers.meter.spend(THREAD_STEPS) {
+    if !buffers.before.stacks.insert(stack) || !buffers.meter.spend(THREAD_STEPS) {
         return;
     }
     let mut frames = core::mem::take(&mut buffers.frames);
-    stacks.pop(stack, &mut frames);
+    buffers.before.pop(stacks, stack, &mut frames);
     buffers.meter.spend(frames.len() as u32);
     for (frame, below) in frames.drain(..) {
         match frame.resume() {
@@ -742,7 +766,7 @@ fn settle<S: Stacks>(
             }
         }
         let Some(stack) = buffers.ended.pop() else { return };
-        if !buffers.after.insert(stack) {
+        if !buffers.after.stacks.insert(stack) {
             continue;
         }
         if !buffers.meter.spend(THREAD_STEPS) {
@@ -750,7 +774,7 @@ fn settle<S: Stacks>(
             return;
         }
         let mut frames = core::mem::take(&mut buffers.frames);
-        stacks.pop(stack, &mut frames);
+        buffers.after.pop(stacks, stack, &mut frames);
         // Where there are thousands, they cost more than the stack itself.
         buffers.meter.spend(frames.len() as u32);
         for (frame, below) in frames.drain(..) {

@@ -301,3 +301,25 @@ fn a_stop_ends_a_mask_and_changes_nothing() {
     bound.matcher().fill_mask(&mut fresh).expect("a mask");
     assert_eq!(row, fresh);
 }
+
+/// Behind each byte as many calls are open as there are bytes, and each may have been made at any place before: the cost of a byte grows with
+/// the square of their number, and not faster.
+#[test]
+fn nested_calls_cost_what_their_places_cost() {
+    let grammar = recursive(|g, root| {
+        let a = g.bytes(b"a");
+        let nested = g.seq([a, root, a, root, a]);
+        g.repeat(nested, 0, Some(1))
+    });
+    let list = [b"a".to_vec(), b"aa".to_vec(), b"aaaaaaaa".to_vec()];
+    let mut limits = Limits::default();
+    limits.mask_steps = 600_000;
+    let bound = bind(&grammar, &list, &limits);
+    let mut matcher = bound.matcher();
+    let mut row = vec![0];
+    for bytes in 1..=150 {
+        matcher.accept_bytes(b"a").unwrap_or_else(|error| panic!("byte {bytes}: {error}"));
+        matcher.fill_mask(&mut row).unwrap_or_else(|error| panic!("behind {bytes} bytes: {error}"));
+        assert_eq!(row[0] & 0b111, 0b111, "any number of `a` may follow");
+    }
+}
