@@ -13,6 +13,7 @@
 
 mod ahead;
 mod budget;
+mod clearing_map;
 mod compile;
 mod components;
 mod count;

@@ -16,6 +16,7 @@ use maskwright_vocab::Trie;
 use super::bitset::Words;
 use super::bytes::{self, Bytes};
 use super::leaf_tokens::{Boundaries, LeafTokens};
+use super::reader::{self, Next, Reader, Visited};
 use crate::leaf::{Action, Automaton, JSON_BODY, LeafState, json_string};
 use crate::tuning::tuning;
 
@@ -133,49 +134,75 @@ pub(crate) fn read(
     bytes: &Bytes,
     inner: &Words,
 ) -> Option<LeafTokens> {
-    let string = json_string();
-    let mut boundaries = Boundaries::default();
-    let (mut closing, mut removed) = (Vec::new(), Vec::new());
-    let mut visits = 0;
-    let mut work = vec![(trie.children(Trie::ROOT), state, distances.plain[state.index()], 0)];
-    while let Some((children, state, at, units)) = work.last_mut() {
-        let Some(node) = children.next() else {
-            work.pop();
-            continue;
-        };
-        visits += 1;
-        if visits > tuning().almost_any_nodes {
-            return None;
-        }
-        let byte = trie.byte(node);
-        let (step, plain) = (automaton.step(*state, byte), string.step(*at, byte));
-        if plain.is_dead() {
-            continue;
-        }
-        if plain.action() == Action::Close {
-            if !step.is_dead() {
-                closing.extend(trie.tokens(node).iter().map(|&token| (*units, token)));
-                boundaries.add(node, *units, trie.child_bytes(node));
-            }
-            continue;
-        }
-        if step.is_dead() {
-            removed.extend_from_slice(trie.tokens(node));
-            removed.extend_from_slice(trie.tokens_below(node));
-            continue;
-        }
-        let next = step.target();
-        let below = bytes.below(node);
-        let is_far = bytes.height(node) < distances.bytes[next.index()] || below & distances.deadly == 0;
-        if is_far && below & bytes::class(b'"') == 0 {
-            continue;
-        }
-        let units = *units + u32::from(step.action() == Action::Unit);
-        work.push((trie.children(node), next, plain.target(), units));
+    let standing = Standing { state, plain: distances.plain[state.index()], units: 0 };
+    let boundaries = Boundaries::default();
+    let (closing, removed) = (Vec::new(), Vec::new());
+    let mut reader = SideBySide { automaton, distances, bytes, boundaries, closing, removed, visits: 0 };
+    if !reader::read(trie, Trie::ROOT, standing, &mut reader) {
+        return None;
     }
+    let SideBySide { closing, removed, boundaries, .. } = reader;
     let mut run = inner.to_vec();
     for token in removed {
         run[token as usize / 32] &= !(1 << (token % 32));
     }
     Some(LeafTokens::free(Some(run), Vec::new(), closing, boundaries, bytes))
+}
+
+/// The table and the plain string, both of which take the bytes of tokens.
+struct SideBySide<'r> {
+    automaton: &'r Automaton,
+    distances: &'r DeathDistances,
+    bytes: &'r Bytes,
+    boundaries: Boundaries,
+    /// The tokens that close the string, with their units.
+    closing: Vec<(u32, u32)>,
+    /// The tokens on which the table dies and the plain string does not.
+    removed: Vec<u32>,
+    visits: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Standing {
+    state: LeafState,
+    plain: LeafState,
+    units: u32,
+}
+
+impl Reader for SideBySide<'_> {
+    type State = Standing;
+
+    #[inline]
+    fn take(&mut self, before: &mut Standing, node: &Visited<'_>) -> Next<Standing> {
+        self.visits += 1;
+        if self.visits > tuning().almost_any_nodes {
+            return Next::Stop;
+        }
+        let step = self.automaton.step(before.state, node.byte);
+        let plain = json_string().step(before.plain, node.byte);
+        if plain.is_dead() {
+            return Next::Past;
+        }
+        if plain.action() == Action::Close {
+            if !step.is_dead() {
+                let units = before.units;
+                node.tokens(|tokens| self.closing.extend(tokens.iter().map(|&token| (units, token))));
+                self.boundaries.add(node.node, units, node.next_bytes());
+            }
+            return Next::Past;
+        }
+        if step.is_dead() {
+            node.tokens(|tokens| self.removed.extend_from_slice(tokens));
+            node.tokens_below(|token| self.removed.push(token));
+            return Next::Past;
+        }
+        let (state, below) = (step.target(), self.bytes.below(node.node));
+        let is_far = self.bytes.height(node.node) < self.distances.bytes[state.index()]
+            || below & self.distances.deadly == 0;
+        if is_far && below & bytes::class(b'"') == 0 {
+            return Next::Past;
+        }
+        let units = before.units + u32::from(step.action() == Action::Unit);
+        Next::Below(Standing { state, plain: plain.target(), units })
+    }
 }

@@ -5,12 +5,12 @@
 
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::{Mutex, PoisonError};
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{Trie, Vocabulary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::clearing_map::ClearingMap;
 use crate::count::Count;
 use crate::leaf::{Action, Automaton, JSON_BODY, Leaf, LeafState, Text, TextNext, json_string};
 use crate::program::{At, LeafId, Program};
@@ -19,6 +19,8 @@ use crate::program::{At, LeafId, Program};
 pub(crate) const NEVER: u32 = u32::MAX;
 /// How many states of a leaf are searched.
 const SEARCH: usize = 20_000;
+/// How many distances that were searched are kept.
+const SEARCHED: usize = 1 << 20;
 /// How many distances a leaf's table may hold.
 const TABLE: usize = 1 << 20;
 /// A vocabulary up to this size is searched token by token.
@@ -32,7 +34,7 @@ pub(crate) struct LeafDistances {
     /// By leaf; nothing for those that are searched.
     leaves: Box<[Option<Table>]>,
     /// What was found by searching, by leaf, state and count.
-    searched: Mutex<FxHashMap<InLeaf, u32>>,
+    searched: ClearingMap<InLeaf, u32>,
     singles: ByteSet,
     /// For vocabularies without some bytes: all tokens.
     tokens: Option<Box<[Box<[u8]>]>>,
@@ -61,7 +63,7 @@ impl LeafDistances {
             };
             leaves.push(table);
         }
-        Self { leaves: leaves.into(), searched: Mutex::default(), singles, tokens }
+        Self { leaves: leaves.into(), searched: ClearingMap::new([], SEARCHED), singles, tokens }
     }
 
     /// The bytes that are tokens.
@@ -149,12 +151,10 @@ impl LeafDistances {
     /// Looks for the end of a leaf, breadth first.
     fn search(&self, program: &Program, leaf: LeafId, state: LeafState, count: u32) -> u32 {
         let key = (leaf, state, count);
-        if let Some(&found) = self.searched.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(found) = self.searched.get(&key) {
             return found;
         }
-        let found = self.breadth_first(program, key);
-        self.searched.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found);
-        found
+        self.searched.add(key, self.breadth_first(program, key), |found| *found)
     }
 
     fn breadth_first(&self, program: &Program, start: InLeaf) -> u32 {

@@ -20,11 +20,12 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
 use maskwright_automata::ByteSet;
-use maskwright_vocab::{Trie, TrieNode, TrieNodes, Visit, VisitTokens};
+use maskwright_vocab::{Trie, TrieNode};
 use smallvec::SmallVec;
 
 use super::bitset::{Words, set_bits};
 use super::bytes::{Bytes, GroupedKinds, Kinds, begins_character};
+use super::reader::{self, Next, Reader, Visited};
 use super::safe_chars::{SafeChars, first};
 use crate::leaf::{Action, Automaton, LeafState};
 use crate::tuning::{FastPath, may_take, tuning};
@@ -147,13 +148,9 @@ impl Gathered {
     }
 }
 
-/// Nodes that have yet to be read, and how the leaf stands before them.
-struct Below {
-    /// The node that they are below.
+/// How the leaf stands behind a node.
+struct Standing {
     node: TrieNode,
-    children: TrieNodes,
-    /// The node behind all that is below them.
-    end: TrieNode,
     state: LeafState,
     units: u32,
     /// How many characters have begun.
@@ -170,8 +167,8 @@ struct Below {
 pub(super) trait Found {
     /// The tokens of a node, with the state there, the units begun, and whether a counted part was closed.
     fn at(&mut self, tokens: &[u32], state: LeafState, units: u32, closed: bool);
-    /// The tokens of some nodes of the trie, before which so many characters begin: none of them leaves the leaf.
-    fn below(&mut self, trie: &Trie, nodes: TrieNodes, state: LeafState, units: u32, characters: u32);
+    /// The tokens below a node up to which so many characters begin: none of them leaves the leaf.
+    fn below(&mut self, node: &Visited<'_>, state: LeafState, units: u32, characters: u32);
 }
 
 /// What is known of a whole vocabulary, so that it need not be read.
@@ -214,25 +211,20 @@ impl Known<'_> {
     }
 }
 
-/// Reads every token below a node of a trie, from `state`: one walk over the part where the leaf is alive. For the trie of
-/// the vocabulary, what is known is not walked through.
+/// Reads every token below a node of a trie, from `state`: the part of the trie where the leaf is alive. For the trie of
+/// the vocabulary, what is known is not read.
 pub(super) fn read(
     automaton: &Automaton,
     state: LeafState,
     trie: &Trie,
     from: TrieNode,
-    mut known: Option<Known<'_>>,
+    known: Option<Known<'_>>,
     found: &mut impl Found,
 ) -> Boundaries {
-    let mut boundaries = Boundaries::default();
     let (first, longest) = known.as_ref().map_or((Kinds::default(), 0), |known| (known.kinds, known.longest));
-    let passed_by: GroupedKinds = known.as_ref().map_or(first, |known| first.or(known.dead)).into();
-    // Bytes inside a character, too.
-    let known_bytes: ByteSet = first.leads().chain(0x80..0xC0).collect();
-    let mut below = Below {
+    let passed_by = known.as_ref().map_or(first, |known| first.or(known.dead));
+    let start = Standing {
         node: from,
-        children: trie.children(from),
-        end: trie.below(from).end(),
         state,
         units: 0,
         characters: known.as_ref().map_or(0, |known| known.before),
@@ -240,67 +232,80 @@ pub(super) fn read(
         looping: !first.is_empty(),
         may_end: false,
     };
-    // PERF: the nodes of a subtree lie one behind the other, so this reads the trie forward.
-    let mut work: Vec<Below> = Vec::new();
-    loop {
-        let Some(node) = below.children.next() else {
-            match work.pop() {
-                Some(above) => below = above,
-                None => return boundaries,
-            }
-            continue;
-        };
-        let Visit { byte, token, children } = trie.visit(node);
-        let step = automaton.step(below.state, byte);
+    let mut reader = LeafReader {
+        automaton,
+        trie,
+        known,
+        longest,
+        passed_by: passed_by.into(),
+        // Bytes inside a character, too.
+        known_bytes: first.leads().chain(0x80..0xC0).collect(),
+        boundaries: Boundaries::default(),
+        found,
+    };
+    reader::read(trie, from, start, &mut reader);
+    reader.boundaries
+}
+
+/// A leaf that takes the bytes of tokens.
+struct LeafReader<'r, F> {
+    automaton: &'r Automaton,
+    trie: &'r Trie,
+    known: Option<Known<'r>>,
+    /// How many characters a token may have that is known.
+    longest: usize,
+    passed_by: GroupedKinds,
+    known_bytes: ByteSet,
+    boundaries: Boundaries,
+    found: &'r mut F,
+}
+
+impl<F: Found> Reader for LeafReader<'_, F> {
+    type State = Standing;
+
+    #[inline]
+    fn take(&mut self, before: &mut Standing, node: &Visited<'_>) -> Next<Standing> {
+        let (automaton, longest) = (self.automaton, self.longest);
+        let step = automaton.step(before.state, node.byte);
         if step.is_dead() {
-            if below.may_end {
-                below.may_end = false;
-                let live = automaton.live(below.state);
-                let dead = trie.child_bytes(below.node).iter().filter(|&&byte| !live.contains(byte));
-                boundaries.add(below.node, below.units, dead);
+            if before.may_end {
+                before.may_end = false;
+                let live = automaton.live(before.state);
+                let dead = self.trie.child_bytes(before.node).iter().filter(|&&byte| !live.contains(byte));
+                self.boundaries.add(before.node, before.units, dead);
             }
-            continue;
+            return Next::Past;
         }
-        let next = step.target();
-        let units = below.units + u32::from(step.action() == Action::Unit);
-        let closed = below.closed || step.action() == Action::Close;
-        let characters = below.characters + u32::from(begins_character(byte));
-        let looping = below.looping
-            && known_bytes.contains(byte)
+        let state = step.target();
+        let units = before.units + u32::from(step.action() == Action::Unit);
+        let closed = before.closed || step.action() == Action::Close;
+        let characters = before.characters + u32::from(begins_character(node.byte));
+        let looping = before.looping
+            && self.known_bytes.contains(node.byte)
             && characters as usize <= longest
-            && known.as_ref().is_some_and(|known| known.bytes.is_text(node));
+            && self.known.as_ref().is_some_and(|known| known.bytes.is_text(node.node));
         if !looping {
-            match token {
-                VisitTokens::None => {}
-                VisitTokens::One(token) => found.at(&[token], next, units, closed),
-                VisitTokens::Many => found.at(trie.tokens(node), next, units, closed),
-            }
+            node.tokens(|tokens| self.found.at(tokens, state, units, closed));
         }
-        if children.is_empty() {
-            continue;
+        if node.children.is_empty() {
+            return Next::Past;
         }
-        if !closed && let Some(known) = &mut known {
+        if !closed && let Some(known) = &mut self.known {
             let fits = || {
                 longest == usize::MAX
-                    || characters as usize + usize::from(known.bytes.height(node)) <= longest
+                    || characters as usize + usize::from(known.bytes.height(node.node)) <= longest
             };
             if looping {
-                if known.bytes.has_only(node, &passed_by) && fits() {
-                    continue;
+                if known.bytes.has_only(node.node, &self.passed_by) && fits() {
+                    return Next::Past;
                 }
-            } else if known.bytes.is_between(node) && known.stays(automaton, next, node) {
-                let below = trie.below_sibling(&children, &below.children, below.end);
-                found.below(trie, below, next, units, characters);
-                continue;
+            } else if known.bytes.is_between(node.node) && known.stays(automaton, state, node.node) {
+                self.found.below(node, state, units, characters);
+                return Next::Past;
             }
         }
-        let may_end = automaton.is_accepting(next);
-        let end = trie.below_sibling(&children, &below.children, below.end).end();
-        let next = Below { node, children, end, state: next, units, characters, closed, looping, may_end };
-        let above = core::mem::replace(&mut below, next);
-        if !above.children.is_empty() {
-            work.push(above);
-        }
+        let may_end = automaton.is_accepting(state);
+        Next::Below(Standing { node: node.node, state, units, characters, closed, looping, may_end })
     }
 }
 
@@ -324,10 +329,10 @@ impl Found for Sorter<'_> {
         }
     }
 
-    fn below(&mut self, trie: &Trie, nodes: TrieNodes, state: LeafState, units: u32, characters: u32) {
+    fn below(&mut self, node: &Visited<'_>, state: LeafState, units: u32, characters: u32) {
         let units = units + self.automaton.tail(state);
         let more = |token| self.bytes.map_or(0, |bytes| bytes.length(token) - characters);
-        trie.each_token(nodes, |token| self.inner.push((units + more(token), token)));
+        node.tokens_below(|token| self.inner.push((units + more(token), token)));
     }
 }
 

@@ -3,12 +3,12 @@
 mod almost_any_string;
 mod bitset;
 mod bytes;
-mod clearing_map;
 mod distance;
 mod leaf_distance;
 mod leaf_tokens;
 mod memo;
 pub(crate) mod new_values;
+pub(crate) mod reader;
 mod safe_chars;
 mod save;
 mod shared;

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, Trie, TrieNode, Vocabulary};
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::almost_any_string::{self, DeathDistances};
 use super::bitset::{Words, bitset, set_bits};
 use super::bytes::{self, Bytes, Kinds};
-use super::clearing_map::ClearingMap;
 use super::leaf_tokens::{LeafTokens, NumberedTrie, Tokens};
+use super::reader::{self, Next, Reader, Visited};
 use super::safe_chars::SafeChars;
 use super::shortest::leaves::LeafMoves;
 use super::token_equivalence::{Equivalences, Reading};
@@ -20,6 +20,7 @@ use super::token_order::TokenOrder;
 use super::tries::Tries;
 use super::unbounded;
 use super::value_tokens::ValueTokens;
+use crate::clearing_map::ClearingMap;
 use crate::leaf::{Automaton, JSON_BODY, LeafState, Texts, json_string};
 use crate::store::Store;
 use crate::tuning::{FastPath, may_take, tuning};
@@ -66,6 +67,8 @@ struct Extended {
 /// How many automata are kept. Beyond it everything is forgotten; programs in use keep what they have.
 const KEPT: usize = 4_096;
 const EXTENDED: usize = 1_024;
+/// Of how many states and nodes it is kept where tokens lead from there.
+const MOVES: usize = 65_536;
 
 impl Library {
     /// An empty library, but for what every JSON document needs.
@@ -277,9 +280,9 @@ pub(crate) struct BoundAutomaton {
     /// Entries for parts of tries.
     parts: Store<TriePart>,
     /// What tokens do, for those who look for a shortest path: whole tokens, and tokens of which only the first byte is written, as those are many.
-    moves: Mutex<FxHashMap<(LeafState, TrieNode), Arc<LeafMoves>>>,
+    moves: ClearingMap<(LeafState, TrieNode), Arc<LeafMoves>>,
     /// Tokens that leave strings open, with [`AMPLE_VALUES`] or more behind them; for those who look whether values run out.
-    ample: Mutex<FxHashMap<LeafState, Words>>,
+    ample: ClearingMap<LeafState, Words>,
     texts: OnceLock<Texts>,
     measured: Measured,
 }
@@ -390,8 +393,8 @@ impl BoundAutomaton {
             safe_chars: Mutex::default(),
             equivalences: Mutex::default(),
             parts: Store::new(),
-            moves: Mutex::default(),
-            ample: Mutex::default(),
+            moves: ClearingMap::new([], MOVES),
+            ample: ClearingMap::new([], KEPT),
             texts: OnceLock::new(),
             measured: Measured { bytes: AtomicUsize::new(0), is_old: AtomicBool::new(true) },
         }
@@ -472,16 +475,15 @@ impl BoundAutomaton {
     /// What tokens do from a state, below a node of the vocabulary's trie.
     pub(super) fn moves(&self, state: LeafState, node: TrieNode, trie: &Trie) -> Arc<LeafMoves> {
         let is_kept = node == Trie::ROOT || trie.children(Trie::ROOT).contains(node);
-        let known = || self.moves.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_kept && let Some(known) = known().get(&(state, node)) {
-            return Arc::clone(known);
+        if is_kept && let Some(known) = self.moves.get(&(state, node)) {
+            return known;
         }
         let moves = Arc::new(LeafMoves::below(&self.automaton, state, trie, node));
-        if is_kept {
-            self.measured.used();
-            known().insert((state, node), Arc::clone(&moves));
+        if !is_kept {
+            return moves;
         }
-        moves
+        self.measured.used();
+        self.moves.add((state, node), moves, Arc::clone)
     }
 
     /// How many values lead on from the states, if they are of JSON strings.
@@ -491,29 +493,14 @@ impl BoundAutomaton {
 
     /// The tokens that leave a string open in which [`AMPLE_VALUES`] or more lead on, from a state.
     pub(crate) fn ample(&self, state: LeafState, vocabulary: &Vocabulary) -> Words {
-        let known = || self.ample.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known().get(&state) {
-            return known.clone();
+        if let Some(known) = self.ample.get(&state) {
+            return known;
         }
-        let (automaton, trie, values) = (&self.automaton, vocabulary.trie(), &self.texts().now);
-        let mut words = vec![0u32; vocabulary.size().div_ceil(32)];
-        let mut work = vec![(state, Trie::ROOT)];
-        while let Some((state, node)) = work.pop() {
-            for child in trie.children(node) {
-                let step = automaton.step(state, trie.byte(child));
-                if step.is_dead() || automaton.is_accepting(step.target()) {
-                    continue;
-                }
-                if values[step.target().index()] >= AMPLE_VALUES {
-                    set_bits(&mut words, trie.tokens(child));
-                }
-                work.push((step.target(), child));
-            }
-        }
-        let words: Words = words.into();
+        let words = vec![0u32; vocabulary.size().div_ceil(32)];
+        let mut ample = Ample { automaton: &self.automaton, values: &self.texts().now, words };
+        reader::read(vocabulary.trie(), Trie::ROOT, state, &mut ample);
         self.measured.used();
-        known().insert(state, words.clone());
-        words
+        self.ample.add(state, ample.words.into(), Words::clone)
     }
 
     /// No token begins more units.
@@ -602,26 +589,39 @@ impl BoundAutomaton {
             + self.safe_chars().heap_bytes()
             + self.equivalences.lock().unwrap_or_else(PoisonError::into_inner).heap_bytes()
             + self.parts.heap_bytes()
-            + self
-                .moves
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .values()
-                .map(|moves| moves.heap_bytes())
-                .sum::<usize>()
+            + self.moves.read().values().map(|moves| moves.heap_bytes()).sum::<usize>()
             + self.texts.get().map_or(0, Texts::heap_bytes)
-            + self
-                .ample
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .values()
-                .map(|words| size_of_val(&**words))
-                .sum::<usize>()
+            + self.ample.read().values().map(|words| size_of_val(&**words)).sum::<usize>()
             + self
                 .parts
                 .iter()
                 .filter_map(|part| part.entry.get())
                 .map(|entry| size_of::<LeafTokens>() + entry.heap_bytes())
                 .sum::<usize>()
+    }
+}
+
+/// A string table that takes the bytes of tokens, as long as it is left open.
+struct Ample<'r> {
+    automaton: &'r Automaton,
+    /// How many values lead on from each state.
+    values: &'r [u32],
+    /// The tokens behind which [`AMPLE_VALUES`] or more do.
+    words: Vec<u32>,
+}
+
+impl Reader for Ample<'_> {
+    type State = LeafState;
+
+    #[inline]
+    fn take(&mut self, before: &mut LeafState, node: &Visited<'_>) -> Next<LeafState> {
+        let step = self.automaton.step(*before, node.byte);
+        if step.is_dead() || self.automaton.is_accepting(step.target()) {
+            return Next::Past;
+        }
+        if self.values[step.target().index()] >= AMPLE_VALUES {
+            node.tokens(|tokens| set_bits(&mut self.words, tokens));
+        }
+        Next::Below(step.target())
     }
 }

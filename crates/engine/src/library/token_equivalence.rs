@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use maskwright_vocab::Trie;
 
 use super::bytes::Bytes;
+use super::reader::{self, Next, Reader, Visited};
 use super::safe_chars::SafeChars;
 use crate::leaf::{Automaton, LeafState, Step};
 use crate::tuning::tuning;
@@ -123,33 +124,14 @@ impl Reading<'_> {
 
     /// All states that tokens lead to, and perhaps more; nothing, if it takes too long.
     fn footprint(&mut self, state: LeafState) -> Option<Footprint> {
-        let Self { automaton, safe_chars, trie, bytes, .. } = self;
+        let Self { automaton, safe_chars: &mut ref mut safe_chars, trie, bytes, .. } = *self;
         let mut footprint: Footprint = vec![false; automaton.len()].into();
         footprint[state.index()] = true;
-        let mut loops = Vec::new();
-        let mut nodes = 0;
-        let mut work = vec![(trie.children(Trie::ROOT), state)];
-        while let Some((children, state)) = work.last_mut() {
-            let Some(node) = children.next() else {
-                work.pop();
-                continue;
-            };
-            nodes += 1;
-            if nodes > NODES {
-                return None;
-            }
-            let byte = trie.byte(node);
-            let next = automaton.step(*state, byte).target();
-            if next.is_dead() {
-                continue;
-            }
-            footprint[next.index()] = true;
-            if bytes.is_between(node) && bytes.has_only(node, &safe_chars.single(automaton, next).loops) {
-                loops.push(next);
-                continue;
-            }
-            work.push((trie.children(node), next));
+        let mut visitor = Footsteps { automaton, safe_chars, bytes, footprint, loops: Vec::new(), nodes: 0 };
+        if !reader::read(trie, Trie::ROOT, state, &mut visitor) {
+            return None;
         }
+        let Footsteps { mut footprint, mut loops, .. } = visitor;
         // Longer characters that lead from a state to itself pass through others.
         loops.sort_unstable();
         loops.dedup();
@@ -164,6 +146,40 @@ impl Reading<'_> {
             }
         }
         Some(footprint)
+    }
+}
+
+/// Notes the states that tokens lead to.
+struct Footsteps<'r> {
+    automaton: &'r Automaton,
+    safe_chars: &'r mut SafeChars,
+    bytes: &'r Bytes,
+    footprint: Footprint,
+    /// Those that all tokens below some node lead to themselves.
+    loops: Vec<LeafState>,
+    nodes: usize,
+}
+
+impl Reader for Footsteps<'_> {
+    type State = LeafState;
+
+    #[inline]
+    fn take(&mut self, before: &mut LeafState, node: &Visited<'_>) -> Next<LeafState> {
+        self.nodes += 1;
+        if self.nodes > NODES {
+            return Next::Stop;
+        }
+        let next = self.automaton.step(*before, node.byte).target();
+        if next.is_dead() {
+            return Next::Past;
+        }
+        self.footprint[next.index()] = true;
+        let loops = &self.safe_chars.single(self.automaton, next).loops;
+        if self.bytes.is_between(node.node) && self.bytes.has_only(node.node, loops) {
+            self.loops.push(next);
+            return Next::Past;
+        }
+        Next::Below(next)
     }
 }
 

@@ -4,11 +4,12 @@
 //! their order, come from sets that the vocabulary has by kinds of characters ([`super::bytes`]), and subtrees of
 //! such tokens are passed by ([`super::safe_chars`]).
 
-use maskwright_vocab::{TokenId, Trie, TrieNodes, Vocabulary};
+use maskwright_vocab::{TokenId, Trie, Vocabulary};
 
 use super::bitset::ones;
 use super::bytes::{Bytes, Kinds};
 use super::leaf_tokens::{self, Found, Known, LeafTokens, Stays};
+use super::reader::Visited;
 use super::safe_chars::{LONGEST, SafeChars};
 use crate::leaf::{Automaton, LeafState};
 use crate::tuning::tuning;
@@ -35,8 +36,8 @@ impl Found for Tokens {
     }
 
     #[inline]
-    fn below(&mut self, trie: &Trie, nodes: TrieNodes, _: LeafState, _units: u32, _characters: u32) {
-        trie.each_token(nodes, |token| self.inner.push(token));
+    fn below(&mut self, node: &Visited<'_>, _: LeafState, _units: u32, _characters: u32) {
+        node.tokens_below(|token| self.inner.push(token));
     }
 }
 

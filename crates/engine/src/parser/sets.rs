@@ -18,12 +18,13 @@ use core::hash::BuildHasher;
 
 use hashbrown::HashTable;
 use maskwright_automata::ByteSet;
-use maskwright_vocab::{Trie, TrieNode, TrieNodes, Visit, VisitTokens};
+use maskwright_vocab::{Trie, TrieNode};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::line::Walk;
 use super::step::{Waiting, step_waiting, wait};
 use super::thread::Thread;
+use crate::library::reader::{self, Next, Reader, Visited};
 use crate::library::{BoundProgram, Bytes, GroupedKinds, Kinds, utf8};
 use crate::program::ByteClasses;
 
@@ -31,7 +32,6 @@ use crate::program::ByteClasses;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sets {
     table: Table,
-    levels: Vec<Level>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -80,17 +80,6 @@ const UNKNOWN: u32 = u32::MAX;
 /// No subtree is higher ([`Bytes::height`]).
 const ANY_HEIGHT: u32 = u8::MAX as u32;
 
-/// A node of the trie whose children are being read.
-#[derive(Clone, Debug)]
-struct Level {
-    children: TrieNodes,
-    /// The node behind all that is below them.
-    end: TrieNode,
-    set: SetId,
-    /// Only characters have been read that are known to be allowed.
-    looping: bool,
-}
-
 impl Sets {
     pub(crate) fn heap_bytes(&self) -> usize {
         let table = &self.table;
@@ -99,7 +88,6 @@ impl Sets {
             + table.waiting.capacity() * size_of::<Waiting>()
             + (table.next.capacity() + table.index.capacity()) * 4
             + table.ends.capacity() * size_of::<((SetId, u8), Option<SetId>)>()
-            + self.levels.capacity() * size_of::<Level>()
     }
 
     /// Forgets all sets.
@@ -154,58 +142,72 @@ impl Sets {
         let looping = known.is_some();
         let known = GroupedKinds::from(known.unwrap_or_default());
         // Bytes inside a character, too.
-        let known_bytes: ByteSet = known.kinds.leads().chain(0x80..0xC0).collect();
-        let is_judged = walk.visitor.is_some();
-        self.levels.clear();
-        let mut level = Level { children: trie.children(node), end: trie.below(node).end(), set, looping };
-        loop {
-            let Some(child) = level.children.next() else {
-                let Some(above) = self.levels.pop() else { return };
-                level = above;
-                continue;
-            };
-            let Visit { byte, token, children } = trie.visit(child);
-            let next = table.next(walk, classes, level.set, byte);
-            if next == SetId::DEAD {
-                continue;
+        let known_bytes = known.kinds.leads().chain(0x80..0xC0).collect();
+        let mut reader = SetReader { table, walk, classes, bytes, known, known_bytes, out };
+        reader::read(trie, node, Standing { set, looping }, &mut reader);
+    }
+}
+
+/// How things stand behind a node.
+struct Standing {
+    set: SetId,
+    /// Only characters have been read that are known to be allowed.
+    looping: bool,
+}
+
+/// Sets of threads that take the bytes of tokens.
+struct SetReader<'r, 'w, 's, O> {
+    table: &'r mut Table,
+    walk: &'r mut Walk<'w, 's>,
+    classes: &'r ByteClasses,
+    /// What is known of the trie, if it is the vocabulary's.
+    bytes: Option<&'r Bytes>,
+    /// Tokens of these characters are found already.
+    known: GroupedKinds,
+    known_bytes: ByteSet,
+    out: &'r mut O,
+}
+
+impl<O: Out> Reader for SetReader<'_, '_, '_, O> {
+    type State = Standing;
+
+    #[inline]
+    fn take(&mut self, before: &mut Standing, node: &Visited<'_>) -> Next<Standing> {
+        let Self { table, walk, classes, bytes, known, known_bytes, out } = self;
+        let set = table.next(walk, classes, before.set, node.byte);
+        if set == SetId::DEAD {
+            return Next::Past;
+        }
+        if walk.visitor.is_some() {
+            node.tokens(|tokens| walk.find(tokens, table.threads(set)));
+        } else {
+            node.tokens(|tokens| out.tokens(walk, tokens));
+        }
+        if node.children.is_empty() {
+            return Next::Past;
+        }
+        let mut looping = false;
+        if let Some(bytes) = bytes {
+            looping = before.looping && known_bytes.contains(node.byte) && bytes.is_text(node.node);
+            if looping && bytes.has_only(node.node, known) {
+                return Next::Past;
             }
-            match token {
-                _ if is_judged => walk.find(trie.tokens(child), table.threads(next)),
-                VisitTokens::None => {}
-                VisitTokens::One(token) => out.one(walk, token),
-                VisitTokens::Many => out.all(walk, trie.tokens(child)),
+            if table.stays(walk, classes, set, bytes, node.node) {
+                node.tokens_below(|token| out.tokens(walk, &[token]));
+                return Next::Past;
             }
-            if children.is_empty() {
-                continue;
-            }
-            let mut looping = false;
-            if let Some(bytes) = bytes {
-                looping = level.looping && known_bytes.contains(byte) && bytes.is_text(child);
-                if looping && bytes.has_only(child, &known) {
-                    continue;
-                }
-                if table.stays(walk, classes, next, bytes, child) {
-                    let below = trie.below_sibling(&children, &level.children, level.end);
-                    trie.each_token(below, |token| out.one(walk, token));
-                    continue;
-                }
-            }
-            if !walk.buffers.meter.spend(children.len() as u32) {
-                return;
-            }
-            let end = trie.below_sibling(&children, &level.children, level.end).end();
-            let above = core::mem::replace(&mut level, Level { children, end, set: next, looping });
-            if !above.children.is_empty() {
-                self.levels.push(above);
-            }
+        }
+        if walk.buffers.meter.spend(node.children.len() as u32) {
+            Next::Below(Standing { set, looping })
+        } else {
+            Next::Stop
         }
     }
 }
 
 /// Where a walk puts the tokens that it finds.
 pub(crate) trait Out {
-    fn one(&mut self, walk: &mut Walk<'_, '_>, token: u32);
-    fn all(&mut self, walk: &mut Walk<'_, '_>, tokens: &[u32]);
+    fn tokens(&mut self, walk: &mut Walk<'_, '_>, tokens: &[u32]);
     /// Takes a bitset, unless it has no use for one.
     fn known(&mut self, _words: impl FnOnce() -> Vec<u32>) -> bool {
         false
@@ -217,13 +219,11 @@ pub(crate) struct Listed;
 
 impl Out for Listed {
     #[inline]
-    fn one(&mut self, walk: &mut Walk<'_, '_>, token: u32) {
-        walk.found.push(token);
-    }
-
-    #[inline]
-    fn all(&mut self, walk: &mut Walk<'_, '_>, tokens: &[u32]) {
-        walk.found.extend_from_slice(tokens);
+    fn tokens(&mut self, walk: &mut Walk<'_, '_>, tokens: &[u32]) {
+        // PERF: there is one of them, nearly always.
+        for &token in tokens {
+            walk.found.push(token);
+        }
     }
 }
 
@@ -232,12 +232,7 @@ pub(crate) struct Bits<'w>(pub(crate) &'w mut [u32]);
 
 impl Out for Bits<'_> {
     #[inline]
-    fn one(&mut self, _walk: &mut Walk<'_, '_>, token: u32) {
-        self.0[token as usize / 32] |= 1 << (token % 32);
-    }
-
-    #[inline]
-    fn all(&mut self, _walk: &mut Walk<'_, '_>, tokens: &[u32]) {
+    fn tokens(&mut self, _walk: &mut Walk<'_, '_>, tokens: &[u32]) {
         for &token in tokens {
             self.0[token as usize / 32] |= 1 << (token % 32);
         }

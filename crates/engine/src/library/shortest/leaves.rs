@@ -5,6 +5,7 @@ use rustc_hash::FxHashSet;
 
 use super::places;
 use crate::leaf::{Action, Automaton, LeafState};
+use crate::library::reader::{self, Next, Reader, Visited};
 
 /// What tokens do from one state of a table, or what is left of them below some node of the trie. Units are counted from there on.
 #[derive(Debug, Default)]
@@ -31,32 +32,9 @@ pub(crate) struct Inside {
 
 impl LeafMoves {
     pub(crate) fn below(automaton: &Automaton, state: LeafState, trie: &Trie, node: TrieNode) -> Self {
-        let mut inside = FxHashSet::default();
-        let mut moves = Self::default();
-        let mut work = vec![(Inside { state, units: 0, is_closed: false }, node)];
-        while let Some((from, node)) = work.pop() {
-            for child in trie.children(node) {
-                moves.steps += 1;
-                let step = automaton.step(from.state, trie.byte(child));
-                if step.is_dead() {
-                    continue;
-                }
-                let to = Inside {
-                    state: step.target(),
-                    units: from.units + u32::from(step.action() == Action::Unit),
-                    is_closed: from.is_closed || step.action() == Action::Close,
-                };
-                if !trie.tokens(child).is_empty() {
-                    inside.insert(to);
-                }
-                if !trie.children(child).is_empty() {
-                    if automaton.is_accepting(to.state) {
-                        moves.ends.push((child, to.units));
-                    }
-                    work.push((to, child));
-                }
-            }
-        }
+        let mut reader = Moving { automaton, inside: FxHashSet::default(), moves: Self::default() };
+        reader::read(trie, node, Inside { state, units: 0, is_closed: false }, &mut reader);
+        let Moving { inside, mut moves, .. } = reader;
         moves.steps = moves.steps / NODES + (moves.ends.len() / places::NODES) as u64 + 1;
         moves.ends.sort_unstable();
         moves.inside = inside.into_iter().collect();
@@ -66,5 +44,37 @@ impl LeafMoves {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of_val(&*self.inside) + size_of_val(&*self.ends) + size_of::<Self>()
+    }
+}
+
+/// A leaf that takes the bytes of tokens.
+struct Moving<'r> {
+    automaton: &'r Automaton,
+    inside: FxHashSet<Inside>,
+    moves: LeafMoves,
+}
+
+impl Reader for Moving<'_> {
+    type State = Inside;
+
+    #[inline]
+    fn take(&mut self, before: &mut Inside, node: &Visited<'_>) -> Next<Inside> {
+        self.moves.steps += 1;
+        let step = self.automaton.step(before.state, node.byte);
+        if step.is_dead() {
+            return Next::Past;
+        }
+        let to = Inside {
+            state: step.target(),
+            units: before.units + u32::from(step.action() == Action::Unit),
+            is_closed: before.is_closed || step.action() == Action::Close,
+        };
+        if node.has_token() {
+            self.inside.insert(to);
+        }
+        if !node.children.is_empty() && self.automaton.is_accepting(to.state) {
+            self.moves.ends.push((node.node, to.units));
+        }
+        Next::Below(to)
     }
 }

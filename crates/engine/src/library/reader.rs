@@ -1,0 +1,120 @@
+//! Reads the tokens of a trie byte by byte: one loop for everything that reads a vocabulary.
+//!
+//! What takes the bytes is a [`Reader`]: a state of a leaf, a set of threads, two states side by side. It is shown one node of the trie after the
+//! other, each with how things stand before its byte, and answers how they stand behind it. Below a node of which it knows all there is to know it
+//! need not go:
+//!
+//! ```text
+//!   a number      ·─ 1 ─▶ state ─ 2 ─▶ state      below is read
+//!                        └ a ─▶ dead               below is nothing
+//!   a string      ·─ h ─▶ state                    the tokens below consist of letters: all of them are taken as they are
+//! ```
+//! The nodes below a node lie one behind the other, so a reading goes through memory in one direction.
+
+use maskwright_vocab::{Trie, TrieNode, TrieNodes, VisitTokens};
+
+/// Something that takes the bytes of tokens.
+pub(crate) trait Reader {
+    /// How things stand behind some node.
+    type State;
+
+    /// Takes the byte of a node. `before` is how things stand before it, and may be changed for its later siblings.
+    fn take(&mut self, before: &mut Self::State, node: &Visited<'_>) -> Next<Self::State>;
+}
+
+/// Where a reading goes on.
+pub(crate) enum Next<S> {
+    /// To the nodes below, if there are any.
+    Below(S),
+    /// To the next sibling.
+    Past,
+    /// Nowhere: it is given up.
+    Stop,
+}
+
+/// The node that is being read.
+pub(crate) struct Visited<'t> {
+    trie: &'t Trie,
+    pub(crate) node: TrieNode,
+    pub(crate) byte: u8,
+    token: VisitTokens,
+    pub(crate) children: TrieNodes,
+    /// Its siblings that are yet to be read, and the node behind all that is below them.
+    later: &'t TrieNodes,
+    end: TrieNode,
+}
+
+impl<'t> Visited<'t> {
+    /// Calls `found` with the tokens that end here.
+    #[inline]
+    pub(crate) fn tokens(&self, mut found: impl FnMut(&[u32])) {
+        match self.token {
+            VisitTokens::None => {}
+            VisitTokens::One(token) => found(&[token]),
+            VisitTokens::Many => found(self.trie.tokens(self.node)),
+        }
+    }
+
+    /// Whether a token ends here.
+    #[inline]
+    pub(crate) fn has_token(&self) -> bool {
+        self.token != VisitTokens::None
+    }
+
+    /// All nodes below.
+    #[inline]
+    pub(crate) fn below(&self) -> TrieNodes {
+        self.trie.below_sibling(&self.children, self.later, self.end)
+    }
+
+    /// Calls `found` with every token below.
+    #[inline]
+    pub(crate) fn tokens_below(&self, found: impl FnMut(u32)) {
+        self.trie.each_token(self.below(), found);
+    }
+
+    /// The bytes that come next in the tokens below.
+    pub(crate) fn next_bytes(&self) -> &'t [u8] {
+        self.trie.bytes(&self.children)
+    }
+}
+
+/// Siblings that are being read.
+struct Level<S> {
+    children: TrieNodes,
+    /// The node behind all that is below them.
+    end: TrieNode,
+    state: S,
+}
+
+/// Reads all tokens below a node, at which things stand like this. Returns whether the reading was not given up.
+#[inline]
+pub(crate) fn read<R: Reader>(trie: &Trie, from: TrieNode, state: R::State, reader: &mut R) -> bool {
+    let mut level = Level { children: trie.children(from), end: trie.below(from).end(), state };
+    // PERF: the innermost level stays in registers.
+    let mut above: Vec<Level<R::State>> = Vec::new();
+    loop {
+        let Some(node) = level.children.next() else {
+            let Some(outer) = above.pop() else { return true };
+            level = outer;
+            continue;
+        };
+        let visit = trie.visit(node);
+        let (byte, token, children) = (visit.byte, visit.token, visit.children);
+        let visited = Visited { trie, node, byte, token, children, later: &level.children, end: level.end };
+        let state = match reader.take(&mut level.state, &visited) {
+            Next::Below(state) => state,
+            Next::Past => continue,
+            Next::Stop => return false,
+        };
+        if visited.children.is_empty() {
+            continue;
+        }
+        let end = visited.below().end();
+        let inner = Level { children: visited.children, end, state };
+        let outer = core::mem::replace(&mut level, inner);
+        if !outer.children.is_empty() {
+            above.push(outer);
+        }
+    }
+}
