@@ -15,24 +15,40 @@ pub(super) fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, 
     }
     for at in 0..next.len() {
         if next[at].at == thread.at {
-            // PERF: to unite many stacks one after the other is quadratic.
-            if next[at].count == thread.count && stacks.is_wide(next[at].stack) {
-                break;
-            }
-            return add_similar(program, stacks, thread, next, at);
+            return add_beside(program, stacks, thread, next, at);
         }
     }
     next.push(thread);
 }
 
+/// The same where another thread stands in the same place. PERF: to unite many stacks one after the other is quadratic, so that is left to [`merge`], too.
+fn add_beside<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    thread: Thread,
+    next: &mut Vec<Thread>,
+    at: usize,
+) {
+    if next[at].count == thread.count && next[at].stack != thread.stack && stacks.is_wide(next[at].stack) {
+        return next.push(thread);
+    }
+    add_similar(program, stacks, thread, next, at);
+}
+
 /// Merges the threads of a generation that stand in the same place, if there is so much to merge that [`add`] did not.
 #[inline]
 pub(super) fn merge<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
-    let is_wide = |(at, thread): (usize, &Thread)| {
+    if next.len() > 1 {
+        merge_many(program, stacks, next);
+    }
+}
+
+fn merge_many<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
+    let is_left = |(at, thread): (usize, &Thread)| {
         stacks.is_wide(thread.stack)
             && next[at + 1..].iter().any(|other| (other.at, other.count) == (thread.at, thread.count))
     };
-    if next.len() > tuning().compared_threads || next.len() > 1 && next.iter().enumerate().any(is_wide) {
+    if next.len() > tuning().compared_threads || next.iter().enumerate().any(is_left) {
         merge_crowd(program, stacks, next);
     }
 }

@@ -5,6 +5,7 @@
 //! Everything that takes the byte becomes a thread of the next generation.
 
 use maskwright_automata::ByteSet;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::merge::{add, merge};
@@ -47,21 +48,27 @@ pub(crate) struct Buffers {
 #[derive(Debug, Default)]
 struct Returned {
     stacks: Seen<StackId>,
-    /// Their frames, where there are several: different unions have common members.
-    frames: Seen<(Frame, StackId)>,
+    /// Their frames, where there are many: different unions have common members.
+    frames: FxHashSet<(Frame, StackId)>,
 }
 
+/// Up to so many frames of a stack, nobody asks whether they were returned to.
+const FEW_FRAMES: usize = 8;
+
 impl Returned {
+    #[inline]
     fn clear(&mut self) {
         self.stacks.clear();
-        self.frames.clear();
+        if !self.frames.is_empty() {
+            self.frames.clear();
+        }
     }
 
-    /// The frames of a stack, each with what is below, that nobody has returned to.
+    /// The frames of a stack, each with what is below, without those that were returned to already if they are many.
     #[inline]
     fn pop<S: Stacks>(&mut self, stacks: &mut S, stack: StackId, frames: &mut Vec<(Frame, StackId)>) {
         stacks.pop(stack, frames);
-        if frames.len() > 1 {
+        if frames.len() > FEW_FRAMES {
             frames.retain(|frame| self.frames.insert(*frame));
         }
     }
