@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder};
 use maskwright::{
-    Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary, VocabularyBuilder,
+    CompiledConstraint, Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary,
+    VocabularyBuilder,
 };
 
 /// Every byte, and tokens that write parts of words, several values, or the end of one and the beginning of the next.
@@ -188,18 +189,49 @@ fn words_are_found_among_many_texts() {
             assert!(bound.matcher().accept_bytes(text.as_bytes()).is_err(), "{text}");
         }
         for text in ["[", "[\"", "[\"a\",\"", "[\"\",[],{},null,", "[[\"", "[{\"a\":[1,"] {
-            let mut matcher = bound.matcher();
-            matcher.accept_bytes(text.as_bytes()).expect(text);
-            let mask = matcher.mask().expect(text).clone();
-            // Each token by itself: the plain way would have to search behind all of them within the steps of one mask.
-            for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
-                let error = matcher.fork().accept(token).err();
-                assert!(
-                    !error.as_ref().is_some_and(MatchError::is_limit),
-                    "{text}, then {token:?}: {error:?}"
-                );
-                assert_eq!(mask.contains(token), error.is_none(), "{text}, then {token:?}: {error:?}");
-            }
+            compare_with_tokens(&bound, text);
+        }
+    }
+}
+
+/// Compares the mask behind a text with each token by itself: the plain way would have to search behind all of them within the steps of one mask.
+fn compare_with_tokens(bound: &CompiledConstraint, text: &str) {
+    let mut matcher = bound.matcher();
+    matcher.accept_bytes(text.as_bytes()).expect(text);
+    let mask = matcher.mask().expect(text).clone();
+    for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
+        let error = matcher.fork().accept(token).err();
+        assert!(!error.as_ref().is_some_and(MatchError::is_limit), "{text}, then {token:?}: {error:?}");
+        assert_eq!(mask.contains(token), error.is_none(), "{text}, then {token:?}: {error:?}");
+    }
+}
+
+/// A short way out is found where going on and on is another way that never ends.
+#[test]
+fn short_ways_are_found_beside_endless_ones() {
+    let cases: [(&str, &[&str]); 4] = [
+        (
+            r#"{"contains":{"enum":["a","b"]},"allOf":[{"items":{"maxLength":2},"uniqueItems":true}]}"#,
+            &["", "[", "[[", "[\"", "[\"a\",", "[\"xy\",\"", "[{\"a\":[1,"],
+        ),
+        (
+            r#"{"prefixItems":[{"items":{"type":"boolean"},"contains":{"const":false}}],"uniqueItems":true}"#,
+            &["", "[", "[[", "[[true,", "[[true,true,t", "[[false],[[", "[[false],[fals"],
+        ),
+        (
+            r#"{"type":"object","minProperties":2,"dependentRequired":{"ab":["a","b"]}}"#,
+            &["", "{", "{\"", "{\"x", "{\"ab\":1,\""],
+        ),
+        (
+            r#"{"contains":{"enum":["abaa","baab"],"minLength":2},"maxContains":2,"uniqueItems":true}"#,
+            &["", "[", "[\""],
+        ),
+    ];
+    for (schema, texts) in cases {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect(schema);
+            texts.iter().for_each(|text| compare_with_tokens(&bound, text));
+            assert!(walk(schema, order, 20, 200) > 0, "{schema} ({order:?}): no walk came to an end");
         }
     }
 }
