@@ -236,6 +236,30 @@ fn short_ways_are_found_beside_endless_ones() {
     }
 }
 
+/// A value may be none of the words that must follow it. Until it is over, that is no reason to stop.
+#[test]
+fn a_value_is_none_of_the_words_behind_it() {
+    let schema = r#"{"type":"array","prefixItems":[{"type":"string","pattern":"^(a|bc)$"},{"enum":["a"]}],"minItems":2,"uniqueItems":true}"#;
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(schema)).unwrap();
+    for text in ["[", "[\"", "[\"b"] {
+        compare_with_tokens(&bound, text);
+    }
+    assert!(bound.matcher().accept_bytes(br#"["a"#).is_err());
+    assert!(bound.matcher().accept_bytes(br#"["bc","a"#).is_ok());
+    // Of the only string there must be two.
+    let items =
+        r#"{"items":{"pattern":"^é$"},"contains":{"type":"string"},"minContains":2,"uniqueItems":true}"#;
+    let bound = compiler(KeyOrder::Schema)
+        .compile(&Constraint::json_schema(format!(r#"{{"additionalProperties":{items}}}"#)))
+        .unwrap();
+    for text in ["", "{\"", "{\"a\":"] {
+        compare_with_tokens(&bound, text);
+    }
+    assert!(bound.matcher().accept_bytes(br#"{"a":["#).is_err(), "no such array is possible");
+    assert!(bound.matcher().accept_bytes(br#"{"a":[1]"#).is_err(), "no such array is possible");
+    assert!(bound.matcher().accept_bytes(br#"{"a":{}}"#).is_ok());
+}
+
 /// More than a dozen keys are not followed by states, but by what was seen.
 #[test]
 fn keys_that_need_others_can_be_written_with_them() {
