@@ -260,6 +260,27 @@ fn a_value_is_none_of_the_words_behind_it() {
     assert!(bound.matcher().accept_bytes(br#"{"a":{}}"#).is_ok());
 }
 
+/// Keys that may be spelled in several ways are leaves. One that was written is not begun once more.
+#[test]
+fn a_word_in_a_leaf_is_not_begun_again() {
+    let schemas = [
+        r#"{"required":["b"],"not":{"propertyNames":{"enum":["a"]}}}"#,
+        r#"{"required":["b"],"propertyNames":{"enum":["a","b"]},"not":{"propertyNames":{"enum":["a"]}}}"#,
+        r#"{"required":["b"],"propertyNames":{"enum":["a","b","aa"]},"not":{"propertyNames":{"enum":["a"]}}}"#,
+    ];
+    for schema in schemas {
+        let bound = compiler(KeyOrder::Any).compile(&Constraint::json_schema(schema)).expect(schema);
+        for text in ["{", "{\"a\":0,", "{\"a\":0,\"", "{\"b\":0,\"a\":1", "{\"b\":0,\"a\":1,", "{\"b\":0,\"a"]
+        {
+            if bound.matcher().accept_bytes(text.as_bytes()).is_ok() {
+                compare_with_tokens(&bound, text);
+            }
+        }
+        assert!(bound.matcher().accept_bytes(br#"{"a":0,"b":1}"#).is_ok(), "{schema}");
+        walk(schema, KeyOrder::Any, 40, 200);
+    }
+}
+
 /// More than a dozen keys are not followed by states, but by what was seen.
 #[test]
 fn keys_that_need_others_can_be_written_with_them() {
