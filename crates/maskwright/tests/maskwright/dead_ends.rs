@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maskwright::json_schema::{self, KeyOrder};
+use maskwright::json_schema::{self, KeyOrder, Whitespace};
 use maskwright::{
     CompiledConstraint, Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary,
     VocabularyBuilder,
@@ -278,6 +278,39 @@ fn a_word_in_a_leaf_is_not_begun_again() {
         }
         assert!(bound.matcher().accept_bytes(br#"{"a":0,"b":1}"#).is_ok(), "{schema}");
         walk(schema, KeyOrder::Any, 40, 200);
+    }
+}
+
+/// Where a required key is missing, white space before the end leads nowhere, even if nothing was seen.
+#[test]
+fn nothing_ends_without_a_required_key() {
+    let schemas = [
+        r#"{"required":["ab"],"oneOf":[{"required":["c"]},{"required":["a","b"]}]}"#,
+        r#"{"required":["ab"],"properties":{"c":{},"d":{},"e":{}},"not":{"required":["c","d"]}}"#,
+    ];
+    let texts = [
+        "{",
+        "{\"",
+        "{\"a\":0",
+        "{\"a\":0,",
+        "{\"a\": [],\n  ",
+        "{\"c\":0",
+        "{\"c\":[]",
+        "{\"ab\":1,\"c\":2",
+        "{\"ab\":1,\"",
+        "{\"b\":1,\"a",
+    ];
+    for schema in schemas {
+        for whitespace in [Whitespace::Tidy, Whitespace::Compact] {
+            let json_schema = json_schema::Options::default().with_key_order(KeyOrder::Any);
+            let json_schema = json_schema.with_whitespace(whitespace.clone());
+            let options = Options { json_schema, ..Options::default() };
+            let compiler = Compiler::with_options(vocabulary(), options);
+            let bound = compiler.compile(&Constraint::json_schema(schema)).expect(schema);
+            for text in texts.iter().filter(|text| whitespace == Whitespace::Tidy || !text.contains(' ')) {
+                compare_with_tokens(&bound, text);
+            }
+        }
     }
 }
 
