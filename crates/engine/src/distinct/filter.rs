@@ -90,13 +90,14 @@ impl DistinctFilter<'_> {
         let may_be_value = |thread: &Thread| thread.is_in_network() || self.ends_in_check(thread);
         let in_value = !in_string || self.trial.threads.iter().any(may_be_value);
         let place = Place { in_string, in_value };
-        // The first value of a scope is new, and what follows it leads on.
-        let is_first =
-            |index: u32, register: Register| register.is_empty() && !program.open().is_narrow_scope(index);
+        // The first value of a scope is new, and what follows it leads on, unless the scope may not close without another.
+        let is_first = |index: u32, register: Register| {
+            register.is_empty() && register.may_close() && !program.open().is_narrow_scope(index)
+        };
         let is_finite = |&(index, register): &(u32, Register)| {
             let values = program.scope(index).values;
             !is_first(index, register)
-                && (values == Values::Nested || self.may_run_out(values, register, &place))
+                && (values == Values::Nested || self.may_run_out(index, register, &place))
         };
         if has_needs {
             return self.try_each(in_string);
@@ -140,16 +141,19 @@ impl DistinctFilter<'_> {
     }
 
     /// Whether there may be no new value behind some token.
-    fn may_run_out(&self, values: Values, register: Register, place: &Place) -> bool {
-        let seen = self.trial.registers.count(register);
+    fn may_run_out(&self, index: u32, register: Register, place: &Place) -> bool {
+        let program = self.trial.bound.program();
+        // In a narrow scope, a value may also not be one of the words that have to follow it.
+        let words =
+            if program.open().is_narrow_scope(index) { program.network().followed_words().len() } else { 0 };
+        let seen = self.trial.registers.count(register) + words;
         // The value that the text ends in is the only one for a while, or a new one begins after it.
         let in_long = place.in_string && place.in_value;
         let goes_on = || self.trial.threads.iter().all(|thread| self.trial.goes_on(thread, seen));
-        match values {
+        match program.scope(index).values {
             Values::Endless => false,
             // Zero cannot go on, and others cannot go on for ever.
             Values::Integers => self.trial.threads.iter().any(|thread| {
-                let program = self.trial.bound.program();
                 let is_integer = |(leaf, _)| program.leaf(leaf).is_integers();
                 thread.leaf().is_some_and(is_integer)
                     && !program.live_at(thread.at).is_empty()

@@ -24,13 +24,16 @@ pub(super) struct Above {
     pub(super) infinite: Option<u128>,
     /// Every path is infinite: the place itself is in a leaf with infinitely many values.
     is_infinite: bool,
+    /// The value that is being written by this thread must be new to the next scope, and none of the words of the path.
+    value: Option<Thread>,
 }
 
 impl Above {
     /// A path with nothing to write, or none.
     pub(super) fn new(leads_out: bool, is_infinite: bool) -> Self {
         let words = leads_out.then_some(0);
-        Self { open: SmallVec::new(), words, infinite: words.filter(|_| is_infinite), is_infinite }
+        let infinite = words.filter(|_| is_infinite);
+        Self { open: SmallVec::new(), words, infinite, is_infinite, value: None }
     }
 
     pub(super) fn of(program: &Program, state: NetState) -> Self {
@@ -40,6 +43,7 @@ impl Above {
             words: exits.state(program, state),
             infinite: exits.infinite_state(program, state),
             is_infinite: false,
+            value: None,
         }
     }
 
@@ -72,15 +76,23 @@ impl Above {
                 // If nothing is left that could be needed, nothing is needed. Otherwise what is open can be completed by it.
                 let has_needs =
                     program.scope(index).has_listed_needs() && trial.lacks_wanted(index, register);
+                let seen = trial.registers.count(register);
+                let can_be_new = |words: u128| {
+                    let more = seen.saturating_add(words.count_ones() as usize);
+                    self.value.is_none_or(|value| trial.has_more(&value, more))
+                };
                 let is_new = |words: Option<u128>| {
-                    words.is_some_and(|words| !trial.any_seen(words, register) && (words == 0 || !has_needs))
+                    words.is_some_and(|words| {
+                        !trial.any_seen(words, register) && (words == 0 || !has_needs) && can_be_new(words)
+                    })
                 };
                 let (mut passes, mut infinitely) = (false, false);
                 if register.may_close() {
                     (passes, infinitely) = (is_new(self.words), is_new(self.infinite));
                 }
                 if has_needs || !register.may_close() {
-                    let is_open = self.open.contains(&index);
+                    // If the value becomes one of those that are missing, it is one less.
+                    let is_open = self.open.contains(&index) && can_be_new(0);
                     passes |= is_open;
                     infinitely |= is_open && (self.is_infinite || trial.misses_infinite(index, register));
                 }
@@ -95,7 +107,8 @@ impl Above {
                 // Where words have an order, it may be too late for one that the path needs.
                 let infinitely =
                     !program.has_order(index) && self.infinite.is_some_and(|words| !is_seen(words));
-                *self = Self::new(self.words.is_some(), infinitely);
+                // Other values than words are listed in the scope below.
+                *self = Self { value: self.value, ..Self::new(self.words.is_some(), infinitely) };
             }
             Resume::Limit { .. } | Resume::Finish => {}
         }
@@ -170,15 +183,13 @@ impl Trial<'_> {
         self.arena.frames(thread.stack, &mut frames);
         frames.into_iter().any(|(frame, below)| match frame.resume() {
             Resume::At(behind) if self.is_check(behind) => {
-                let is_new = || self.has_more(thread, self.seen_below(below));
                 let checked = self.checked(behind).map(|(_, above)| above);
-                let mut checked = checked.filter(|above| !above.is_dead()).peekable();
                 let is_out = |above| {
-                    let mut all = self.at_leaf(thread);
+                    let mut all = Above { value: Some(*thread), ..self.at_leaf(thread) };
                     all.then(above);
                     self.is_out_below(below, all)
                 };
-                checked.peek().is_some() && is_new() && checked.any(is_out)
+                checked.filter(|above| !above.is_dead()).any(is_out)
             }
             // Whatever else is there stands on its own.
             _ => self.is_out_below(thread.stack, self.at_leaf(thread)),

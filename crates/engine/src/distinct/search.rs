@@ -1,11 +1,21 @@
 //! The search for a way out: whether everything that must be new can be.
 //!
-//! From a place that is not known to lead out ([`super::out`]) the search goes on byte by byte, depth first and in rounds, until a place is out or there is nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may
+//! From a place that is not known to lead out ([`super::out`]) the search goes on byte by byte, in rounds, until a place is out or there is nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may
 //! take. If they are used up, the answer is an error, and never a guess.
+//!
+//! Rounds alternate between two orders. Depth first finds long ways that need no second thought, such as the members of an object. But it may write
+//! `[true,true,true,…` for ever where a `false` is asked for. Cheapest first finds short ways, wherever they are: a text costs a little for its length, and more for each byte that was not the
+//! first to be tried.
+//!
+//! ```text
+//!   the next byte of     [ 4     [true, 12     [true,true, 20          the `f` of [false 20
+//! ```
 //!
 //! A value has many spellings: `"a"` and `"\u0061"`, `1` and `1.0`. One of them is enough, so only the shortest is tried. What was
 //! written before the search began is left as it is.
 
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
@@ -34,9 +44,19 @@ const REPLAY_STEPS: u32 = 40;
 /// So many completions are kept, of so many bytes at most.
 const MAX_COMPLETIONS: usize = 4;
 const MAX_COMPLETION_BYTES: usize = 64;
-/// How many frames deeper than its beginning a search goes, and how many bytes it tries, one round after the other: a way out is short, nearly always, and where values are
+/// In which order a search goes, how many frames deeper than its beginning, and how many bytes it tries, one round after the other: a way out is short, nearly always, and where values are
 /// recursive, depth first never comes back to it. Only the last round decides that there is none, or the first that needs no more.
-const ROUNDS: [(usize, usize); 4] = [(6, 400), (12, 1_500), (24, 5_000), (usize::MAX, usize::MAX)];
+const ROUNDS: [(Order, usize, usize); 5] = [
+    (Order::DepthFirst, 6, 400),
+    (Order::CheapestFirst, usize::MAX, 1_500),
+    (Order::DepthFirst, 24, 2_500),
+    (Order::CheapestFirst, usize::MAX, 2_500),
+    (Order::DepthFirst, usize::MAX, usize::MAX),
+];
+/// What a byte costs, cheapest first: the only one that may come, one of several, and each that was to be tried before it.
+const ONLY_BYTE: u32 = 1;
+const CHOSEN_BYTE: u32 = 4;
+const BYTE_BEFORE: u32 = 16;
 /// What it costs to look whether a required name was seen, in steps.
 const NAME_STEPS: u32 = 16;
 /// So many steps are taken to find the dead scopes of a program.
@@ -89,25 +109,43 @@ fn can_complete(
     trial.search(threads)
 }
 
+/// In which order a search goes on from the places that it has come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// From the last one.
+    DepthFirst,
+    /// From the one with the cheapest next byte, the last of them.
+    CheapestFirst,
+}
+
 /// A place that a search has come to.
 struct Searched {
     threads: Vec<Thread>,
+    /// The place before it, and the byte that led from there to here; the first one has none.
+    before: usize,
+    byte: u8,
     /// The length of the text.
     length: usize,
-    /// The bytes that are still to be tried.
+    /// The bytes that are still to be tried, the next one last.
     bytes: Vec<u8>,
-    /// The place on the path where the value began that this is inside of, if there are infinitely many of its kind.
+    /// The values that this is inside of, if there are infinitely many of their kind.
     inside: Option<usize>,
-    /// If it began here: how many more of them are tried.
-    left: usize,
+    /// What its next byte costs, with all before it.
+    cost: u32,
 }
 
 /// What a search has come to.
 struct Search {
+    order: Order,
     /// Where it began in the text.
     from: usize,
-    /// The places that are not done with, each behind one of those before it.
-    path: Vec<Searched>,
+    places: Vec<Searched>,
+    /// The place whose text is written.
+    written: usize,
+    /// The places that are not done with, the one to go on from on top: by cost, where that counts, and by number.
+    agenda: BinaryHeap<(Reverse<u32>, usize)>,
+    /// For each value that may become one of infinitely many, how many more of them are tried; `None` if those were enough.
+    values: Vec<Option<usize>>,
     /// The registers when it began.
     registers: registers::Mark,
     /// The threads behind values that were passed over.
@@ -118,6 +156,36 @@ struct Search {
     deepest: usize,
     /// Whether there were some.
     is_cut: bool,
+}
+
+impl Search {
+    /// Makes the text that of a place. Depth first, it goes on from what was written last.
+    fn write(&mut self, place: usize, text: &mut Vec<u8>) {
+        let length = self.places[place].length;
+        if core::mem::replace(&mut self.written, place) == place || self.order == Order::DepthFirst {
+            return text.truncate(length);
+        }
+        text.truncate(self.from);
+        text.resize(length, 0);
+        let mut place = &self.places[place];
+        while place.length > self.from {
+            text[place.length - 1] = place.byte;
+            place = &self.places[place.before];
+        }
+    }
+
+    /// Whether a place is inside of values of which enough were tried.
+    fn is_done(&self, place: usize) -> bool {
+        self.places[place].inside.is_some_and(|values| self.values[values].is_none())
+    }
+
+    fn schedule(&mut self, place: usize) {
+        let cost = match self.order {
+            Order::DepthFirst => 0,
+            Order::CheapestFirst => self.places[place].cost,
+        };
+        self.agenda.push((Reverse(cost), place));
+    }
 }
 
 /// What came of a search within bounds.
@@ -277,9 +345,9 @@ impl Trial<'_> {
             return Some(true);
         }
         let depth = self.depth(threads);
-        for (deeper, bytes) in ROUNDS {
-            let found =
-                self.attempt(|this, _| this.search_round(threads, depth.saturating_add(deeper), bytes));
+        for (order, deeper, bytes) in ROUNDS {
+            let deepest = depth.saturating_add(deeper);
+            let found = self.attempt(|this, _| this.search_round(threads, order, deepest, bytes));
             match found {
                 Round::Found => return Some(true),
                 Round::Nothing => return self.buffers.meter.over().is_none().then_some(false),
@@ -290,30 +358,51 @@ impl Trial<'_> {
         None
     }
 
-    /// Depth first, no deeper than so many frames and with no more than so many bytes.
-    fn search_round(&mut self, threads: &[Thread], deepest: usize, mut bytes_left: usize) -> Round {
+    /// No deeper than so many frames and with no more than so many bytes.
+    fn search_round(
+        &mut self,
+        threads: &[Thread],
+        order: Order,
+        deepest: usize,
+        mut bytes_left: usize,
+    ) -> Round {
         let (from, registers) = (self.text.len(), self.registers.mark());
         let mut search = Search {
+            order,
             from,
-            path: Vec::new(),
+            places: Vec::new(),
+            written: 0,
+            agenda: BinaryHeap::new(),
+            values: Vec::new(),
             registers,
             skipped: FxHashSet::default(),
             freest: FxHashSet::default(),
             deepest,
             is_cut: false,
         };
-        self.go_on(&mut search, threads.to_vec(), None);
-        while let Some(place) = search.path.last_mut() {
-            let Some(byte) = place.bytes.pop() else {
-                search.path.pop();
+        self.go_on(&mut search, threads.to_vec(), None, (0, 0));
+        while let Some((_, at)) = search.agenda.pop() {
+            if search.is_done(at) {
                 continue;
-            };
+            }
+            let place = &mut search.places[at];
+            let Some(byte) = place.bytes.pop() else { continue };
             if bytes_left == 0 || !self.buffers.meter.spend(SEARCH_STEPS) {
                 return Round::Unknown;
             }
             bytes_left -= 1;
-            let (mut next, inside, length) = (place.threads.clone(), place.inside, place.length);
-            self.text.truncate(length);
+            let (cost, inside, length) = (place.cost, place.inside, place.length);
+            // A place without bytes is needed no more.
+            let mut next = if place.bytes.is_empty() {
+                core::mem::take(&mut place.threads)
+            } else {
+                place.threads.clone()
+            };
+            if !place.bytes.is_empty() {
+                place.cost = cost.saturating_add(BYTE_BEFORE);
+                search.schedule(at);
+            }
+            search.write(at, self.text);
             if !self.steps(&[byte], &mut next) {
                 continue;
             }
@@ -328,7 +417,7 @@ impl Trial<'_> {
                 && value::ends_in_fraction(self.text)
                 && !(length == from && self.text[..length].ends_with(b"."));
             next.retain(|thread| !(self.needs_seen(thread) || in_fraction && self.has_zeros_only(thread)));
-            self.go_on(&mut search, next, inside);
+            self.go_on(&mut search, next, inside, (at, cost));
         }
         if search.is_cut { Round::Unknown } else { Round::Nothing }
     }
@@ -354,8 +443,14 @@ impl Trial<'_> {
         threads.iter().map(of).max().unwrap_or(0)
     }
 
-    /// Adds the places of some threads. `inside` is where the value began that the last byte was part of.
-    fn go_on(&mut self, search: &mut Search, threads: Vec<Thread>, inside: Option<usize>) {
+    /// Adds the places of some threads. `inside` are the values that the last byte was part of, and `from` is the place before it, with what the byte cost with all before it.
+    fn go_on(
+        &mut self,
+        search: &mut Search,
+        threads: Vec<Thread>,
+        inside: Option<usize>,
+        from: (usize, u32),
+    ) {
         let (skipped, mut others) = self.skip_all(threads);
         if !search.freest.is_empty() {
             let standing = |thread: &Thread| self.standing(thread, search.registers);
@@ -370,18 +465,24 @@ impl Trial<'_> {
         let is_new = !skipped.is_empty() && search.skipped.insert(skipped.clone());
         // The last place is gone on from first: behind those values there are as many ways as before, and among the others there may be a million values that lead nowhere.
         if inside.is_none() && !others.is_empty() {
-            self.add_place(search, others, None);
+            self.add_place(search, others, None, from);
             others = Vec::new();
         }
         if is_new {
-            self.add_place(search, skipped, inside);
+            self.add_place(search, skipped, inside, from);
         }
         if !others.is_empty() {
-            self.add_place(search, others, inside);
+            self.add_place(search, others, inside, from);
         }
     }
 
-    fn add_place(&mut self, search: &mut Search, threads: Vec<Thread>, before: Option<usize>) {
+    fn add_place(
+        &mut self,
+        search: &mut Search,
+        threads: Vec<Thread>,
+        inside_before: Option<usize>,
+        (before, cost): (usize, u32),
+    ) {
         if search.deepest != usize::MAX && self.depth(&threads) > search.deepest {
             search.is_cut = true;
             return;
@@ -390,21 +491,32 @@ impl Trial<'_> {
             [thread] => self.infinite_values(thread),
             _ => None,
         };
-        let inside = values.map(|_| before.unwrap_or(search.path.len()));
-        if let Some(first) = before
-            && inside != before
+        let inside = match (values, inside_before) {
+            (None, _) => None,
+            (Some(_), Some(same)) => Some(same),
+            (Some(left), None) => {
+                search.values.push(Some(left));
+                Some(search.values.len() - 1)
+            }
+        };
+        if let Some(values) = inside_before
+            && inside != inside_before
         {
             // One more of infinitely many values. If so many do not help, none does: what follows cannot tell the others apart.
-            let Some(place) = search.path.get_mut(first) else { return };
-            if place.left == 0 {
-                search.path.truncate(first);
+            let Some(left) = &mut search.values[values] else { return };
+            let Some(less) = left.checked_sub(1) else {
+                search.values[values] = None;
                 return;
-            }
-            place.left -= 1;
+            };
+            *left = less;
         }
         let bytes = self.order(&threads, search.from);
-        let (length, left) = (self.text.len(), values.unwrap_or(0));
-        search.path.push(Searched { threads, length, bytes, inside, left });
+        let chosen = if bytes.len() > 1 { CHOSEN_BYTE } else { ONLY_BYTE };
+        let (length, cost) = (self.text.len(), cost.saturating_add(chosen));
+        let byte = self.text.last().copied().unwrap_or_default();
+        search.places.push(Searched { threads, before, byte, length, bytes, inside, cost });
+        search.written = search.places.len() - 1;
+        search.schedule(search.written);
     }
 
     /// Where a thread stands, whatever was seen; and whether nothing was seen since `registers`, and nothing has to be.
@@ -558,12 +670,13 @@ impl Trial<'_> {
         let required = self.required_bytes(threads);
         let narrow = self.narrow_bytes(threads);
         // Inside a string, brackets and commas are text, and the quote is its end. What opens something comes last: a recursion could go on for ever.
+        let in_string = threads.iter().any(|thread| is_in_string(self.bound.program(), thread));
         bytes.sort_by_key(|byte| match byte {
             _ if required.contains(*byte) => 6,
             b'"' => 5,
-            b'}' | b']' => 4,
-            b',' => 3,
-            b'{' | b'[' => 0,
+            b'}' | b']' if !in_string => 4,
+            b',' if !in_string => 3,
+            b'{' | b'[' if !in_string => 0,
             _ if narrow.contains(*byte) => 2,
             _ => 1,
         });

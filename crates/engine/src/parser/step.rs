@@ -311,7 +311,7 @@ pub(crate) fn call_from<S: Stacks>(
     call: &Call,
     stack: StackId,
 ) -> Option<(At, StackId)> {
-    if program.words().is_some_and(Words::has_order)
+    if program.words().is_some_and(Words::looks_before_calls)
         && matches!(call.callee, Callee::Leaf(_))
         && !call.tail
         && !words::leads_back(program, stacks, program.returning(call), stack)

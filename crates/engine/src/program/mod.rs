@@ -646,7 +646,9 @@ impl Program {
         let Callee::Leaf(leaf) = call.callee else { return false };
         let Leaf::Window { automaton, .. } = self.leaf(leaf) else { return false };
         // Whether it may be called depends on the words that were seen.
-        if self.words().is_some_and(Words::has_order) && self.awaited_at(self.returning(call)).is_some() {
+        if self.words().is_some_and(Words::looks_before_calls)
+            && self.awaited_at(self.returning(call)).is_some()
+        {
             return false;
         }
         // What follows a tail call depends on the stack.

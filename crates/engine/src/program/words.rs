@@ -68,8 +68,8 @@ pub(crate) struct Words {
     lists: Slices<WordId>,
     /// A set: the number of its scope, and bits.
     sets: Slices<u64>,
-    /// The words of some scope have an order.
-    has_order: bool,
+    /// The words of some scope have an order, or are written in leaves.
+    looks_before_calls: bool,
 }
 
 impl Words {
@@ -104,22 +104,22 @@ impl Words {
         if !is_any || !may_take(FastPath::WordSets) {
             return None;
         }
-        let (mut awaited, mut has_order) = (FxHashMap::default(), false);
+        let (mut awaited, mut looks_before_calls) = (FxHashMap::default(), false);
         for (scope, found) in network.scopes.iter_mut().zip(found) {
             let Some(found) = found else { continue };
             (scope.values, scope.finite, scope.is_mixed) = (Values::Endless, 0, false);
-            has_order |= !found.words.behind.is_empty();
+            looks_before_calls |= !found.words.behind.is_empty() || found.are_in_leaves;
             scope.words = Some(Box::new(found.words));
             awaited.extend(found.awaited);
             network.set_checks.extend(found.checks);
         }
-        Some(Self { awaited, lists, sets: Slices::new(), has_order })
+        Some(Self { awaited, lists, sets: Slices::new(), looks_before_calls })
     }
 
     /// Whether a place may be alive from which a call leads to a dead end.
     #[inline]
-    pub(crate) fn has_order(&self) -> bool {
-        self.has_order
+    pub(crate) fn looks_before_calls(&self) -> bool {
+        self.looks_before_calls
     }
 
     /// What a node awaits.
@@ -225,6 +225,8 @@ struct Found {
     awaited: Vec<(NodeId, Awaited)>,
     /// The checks of its words.
     checks: Vec<NodeId>,
+    /// A word is written in a leaf, which can be spelled in several ways and knows nothing of what was seen.
+    are_in_leaves: bool,
 }
 
 /// All pairs that follow from some.
@@ -347,6 +349,11 @@ impl<'n> ScopeWords<'n> {
         for (node, _) in &scope.nodes {
             scope.places[node.index()] = NOWHERE;
         }
+        let is_word_in_leaf = |(node, _): &(NodeId, u32)| match network.nodes[node.index()] {
+            Node::Call { callee: Callee::Leaf(_), next } => network.word_checks.contains_key(&next),
+            _ => false,
+        };
+        let are_in_leaves = scope.nodes.iter().any(is_word_in_leaf);
         let words = WordScope {
             words: scope.words.into(),
             required: required.into(),
@@ -354,7 +361,7 @@ impl<'n> ScopeWords<'n> {
             behind: behind.into(),
             has_others: !others.is_empty(),
         };
-        Some(Found { words, awaited: awaited?, checks })
+        Some(Found { words, awaited: awaited?, checks, are_in_leaves })
     }
 
     fn stride(&self) -> usize {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use maskwright::json_schema::{self, KeyOrder};
+use maskwright::json_schema::{self, KeyOrder, Whitespace};
 use maskwright::{
-    Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary, VocabularyBuilder,
+    CompiledConstraint, Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary,
+    VocabularyBuilder,
 };
 
 /// Every byte, and tokens that write parts of words, several values, or the end of one and the beginning of the next.
@@ -188,17 +189,126 @@ fn words_are_found_among_many_texts() {
             assert!(bound.matcher().accept_bytes(text.as_bytes()).is_err(), "{text}");
         }
         for text in ["[", "[\"", "[\"a\",\"", "[\"\",[],{},null,", "[[\"", "[{\"a\":[1,"] {
-            let mut matcher = bound.matcher();
-            matcher.accept_bytes(text.as_bytes()).expect(text);
-            let mask = matcher.mask().expect(text).clone();
-            // Each token by itself: the plain way would have to search behind all of them within the steps of one mask.
-            for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
-                let error = matcher.fork().accept(token).err();
-                assert!(
-                    !error.as_ref().is_some_and(MatchError::is_limit),
-                    "{text}, then {token:?}: {error:?}"
-                );
-                assert_eq!(mask.contains(token), error.is_none(), "{text}, then {token:?}: {error:?}");
+            compare_with_tokens(&bound, text);
+        }
+    }
+}
+
+/// Compares the mask behind a text with each token by itself: the plain way would have to search behind all of them within the steps of one mask.
+fn compare_with_tokens(bound: &CompiledConstraint, text: &str) {
+    let mut matcher = bound.matcher();
+    matcher.accept_bytes(text.as_bytes()).expect(text);
+    let mask = matcher.mask().expect(text).clone();
+    for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
+        let error = matcher.fork().accept(token).err();
+        assert!(!error.as_ref().is_some_and(MatchError::is_limit), "{text}, then {token:?}: {error:?}");
+        assert_eq!(mask.contains(token), error.is_none(), "{text}, then {token:?}: {error:?}");
+    }
+}
+
+/// A short way out is found where going on and on is another way that never ends.
+#[test]
+fn short_ways_are_found_beside_endless_ones() {
+    let cases: [(&str, &[&str]); 4] = [
+        (
+            r#"{"contains":{"enum":["a","b"]},"allOf":[{"items":{"maxLength":2},"uniqueItems":true}]}"#,
+            &["", "[", "[[", "[\"", "[\"a\",", "[\"xy\",\"", "[{\"a\":[1,"],
+        ),
+        (
+            r#"{"prefixItems":[{"items":{"type":"boolean"},"contains":{"const":false}}],"uniqueItems":true}"#,
+            &["", "[", "[[", "[[true,", "[[true,true,t", "[[false],[[", "[[false],[fals"],
+        ),
+        (
+            r#"{"type":"object","minProperties":2,"dependentRequired":{"ab":["a","b"]}}"#,
+            &["", "{", "{\"", "{\"x", "{\"ab\":1,\""],
+        ),
+        (
+            r#"{"contains":{"enum":["abaa","baab"],"minLength":2},"maxContains":2,"uniqueItems":true}"#,
+            &["", "[", "[\""],
+        ),
+    ];
+    for (schema, texts) in cases {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect(schema);
+            texts.iter().for_each(|text| compare_with_tokens(&bound, text));
+            assert!(walk(schema, order, 20, 200) > 0, "{schema} ({order:?}): no walk came to an end");
+        }
+    }
+}
+
+/// A value may be none of the words that must follow it. Until it is over, that is no reason to stop.
+#[test]
+fn a_value_is_none_of_the_words_behind_it() {
+    let schema = r#"{"type":"array","prefixItems":[{"type":"string","pattern":"^(a|bc)$"},{"enum":["a"]}],"minItems":2,"uniqueItems":true}"#;
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(schema)).unwrap();
+    for text in ["[", "[\"", "[\"b"] {
+        compare_with_tokens(&bound, text);
+    }
+    assert!(bound.matcher().accept_bytes(br#"["a"#).is_err());
+    assert!(bound.matcher().accept_bytes(br#"["bc","a"#).is_ok());
+    // Of the only string there must be two.
+    let items =
+        r#"{"items":{"pattern":"^é$"},"contains":{"type":"string"},"minContains":2,"uniqueItems":true}"#;
+    let bound = compiler(KeyOrder::Schema)
+        .compile(&Constraint::json_schema(format!(r#"{{"additionalProperties":{items}}}"#)))
+        .unwrap();
+    for text in ["", "{\"", "{\"a\":"] {
+        compare_with_tokens(&bound, text);
+    }
+    assert!(bound.matcher().accept_bytes(br#"{"a":["#).is_err(), "no such array is possible");
+    assert!(bound.matcher().accept_bytes(br#"{"a":[1]"#).is_err(), "no such array is possible");
+    assert!(bound.matcher().accept_bytes(br#"{"a":{}}"#).is_ok());
+}
+
+/// Keys that may be spelled in several ways are leaves. One that was written is not begun once more.
+#[test]
+fn a_word_in_a_leaf_is_not_begun_again() {
+    let schemas = [
+        r#"{"required":["b"],"not":{"propertyNames":{"enum":["a"]}}}"#,
+        r#"{"required":["b"],"propertyNames":{"enum":["a","b"]},"not":{"propertyNames":{"enum":["a"]}}}"#,
+        r#"{"required":["b"],"propertyNames":{"enum":["a","b","aa"]},"not":{"propertyNames":{"enum":["a"]}}}"#,
+    ];
+    for schema in schemas {
+        let bound = compiler(KeyOrder::Any).compile(&Constraint::json_schema(schema)).expect(schema);
+        for text in ["{", "{\"a\":0,", "{\"a\":0,\"", "{\"b\":0,\"a\":1", "{\"b\":0,\"a\":1,", "{\"b\":0,\"a"]
+        {
+            if bound.matcher().accept_bytes(text.as_bytes()).is_ok() {
+                compare_with_tokens(&bound, text);
+            }
+        }
+        assert!(bound.matcher().accept_bytes(br#"{"a":0,"b":1}"#).is_ok(), "{schema}");
+        walk(schema, KeyOrder::Any, 40, 200);
+    }
+}
+
+/// Where a required key is missing, white space before the end leads nowhere, even if nothing was seen.
+#[test]
+fn nothing_ends_without_a_required_key() {
+    let schemas = [
+        r#"{"required":["ab"],"oneOf":[{"required":["c"]},{"required":["a","b"]}]}"#,
+        r#"{"required":["ab"],"properties":{"c":{},"d":{},"e":{}},"not":{"required":["c","d"]}}"#,
+    ];
+    let texts = [
+        "{",
+        "{\"",
+        "{\"a\":0",
+        "{\"a\":0,",
+        "{\"a\": [],\n  ",
+        "{\"c\":0",
+        "{\"c\":[]",
+        "{\"ab\":1,\"c\":2",
+        "{\"ab\":1,\"",
+        "{\"b\":1,\"a",
+    ];
+    for schema in schemas {
+        for whitespace in [Whitespace::Tidy, Whitespace::Compact] {
+            let json_schema = json_schema::Options::default().with_key_order(KeyOrder::Any);
+            let json_schema = json_schema.with_whitespace(whitespace.clone());
+            let options = Options { json_schema, ..Options::default() };
+            let compiler = Compiler::with_options(vocabulary(), options);
+            let bound = compiler.compile(&Constraint::json_schema(schema)).expect(schema);
+            for text in texts.iter().filter(|text| whitespace == Whitespace::Tidy || !text.contains(' ')) {
+                compare_with_tokens(&bound, text);
             }
         }
     }
