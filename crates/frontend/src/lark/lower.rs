@@ -177,6 +177,7 @@ impl<'a> Lowering<'a> {
             || (attributes.temperature.is_some() && self.has_only_terminals(definition, place.document));
         let inner = Place { in_terminal: is_terminal, ..place };
         let mut body = self.alternation(&definition.body, inner).build(&mut self.builder);
+        let notes = self.notes(definition, body, inner);
         if let Some((ending, span)) = &attributes.ending {
             body = self.ended(body, ending, *span, inner);
             if let Some(&at) = self.scopes[place.document].names.get(&*definition.name) {
@@ -189,7 +190,6 @@ impl<'a> Lowering<'a> {
         if let Some((tokens, _)) = attributes.max_tokens {
             body = self.builder.limit(body, u32::try_from(tokens).unwrap_or(u32::MAX));
         }
-        let notes = self.notes(definition, inner);
         if !is_terminal {
             self.builder.annotate(rule, notes);
             return body;
@@ -204,23 +204,21 @@ impl<'a> Lowering<'a> {
         self.and_ignored(body, place).build(&mut self.builder)
     }
 
-    /// What the attributes of a rule say beside which texts it matches.
-    fn notes(&mut self, definition: &'a Definition, place: Place<'_>) -> Notes {
+    /// What the attributes of a rule with this body say beside which texts it matches.
+    fn notes(&mut self, definition: &'a Definition, body: ExprId, place: Place<'_>) -> Notes {
         let attributes = &definition.attributes;
         let mut notes =
             Notes { captures: Vec::new(), temperature: attributes.temperature.map(|(value, _)| value) };
         for capture in &attributes.captures {
             let part = match (&attributes.ending, capture.is_stop) {
                 (Some((Ending::Suffix(suffix), span)), is_stop) => {
-                    let suffix = self.atom(suffix, *span, place).build(&mut self.builder);
-                    let Some(length) = ending::length(suffix, &self.builder) else {
-                        let message = "where a suffix of several lengths begins cannot be told, so nothing is captured up to it or from it";
-                        let help =
-                            "write the suffix as a text, or as a pattern whose texts have the same length";
-                        self.errors.push(Diagnostic::error(capture.span, message).with_help(help));
-                        continue;
-                    };
-                    if is_stop { Captured::Last(length) } else { Captured::Without(length) }
+                    let ending = self.atom(suffix, *span, place).build(&mut self.builder);
+                    match (ending::length(ending, &self.builder), is_stop) {
+                        (Some(length), false) => Captured::Without(length),
+                        (Some(length), true) => Captured::Last(length),
+                        (None, false) => Captured::Before { body, ending },
+                        (None, true) => Captured::Ending { body, ending },
+                    }
                 }
                 (_, true) => {
                     let message =
