@@ -25,6 +25,7 @@ use maskwright_grammar::{
 
 use super::Options;
 use super::ast::{Alternation, Alternative, Atom, Definition, Ending, Item, Sort, Source, Visit};
+use super::named::{Named, at_call};
 use super::race::{Races, Start, races};
 use super::resolve::{Scope, resolve};
 use super::{ending, named, schema, substring, terminal, warn};
@@ -324,7 +325,12 @@ impl<'a> Lowering<'a> {
                 Visit::Item(Item { atom: Atom::Name(name), .. }, _) => is_terminal(name),
                 Visit::Item(Item { atom, .. }, _) => !matches!(
                     atom,
-                    Atom::Call(..) | Atom::Template(..) | Atom::Token(_) | Atom::Json(..) | Atom::Nested(_)
+                    Atom::Call(..)
+                        | Atom::Template(..)
+                        | Atom::Token(_)
+                        | Atom::Json(..)
+                        | Atom::Foreign(..)
+                        | Atom::Nested(_)
                 ),
                 Visit::Condition(..) => false,
             };
@@ -518,7 +524,9 @@ impl<'a> Lowering<'a> {
             }
             Atom::Range(set) => self.builder.class(set.clone()),
             Atom::Token(set) => self.builder.token(set.clone()),
-            Atom::Regex { .. } | Atom::Substring(_) | Atom::Json(..) => self.quote(atom, span),
+            Atom::Regex { .. } | Atom::Substring(_) | Atom::Json(..) | Atom::Foreign(..) => {
+                self.quote(atom, span)
+            }
         };
         self.as_terminal(terminal, span, place)
     }
@@ -579,6 +587,7 @@ impl<'a> Lowering<'a> {
             }
             Atom::Substring(chunks) => substring::lower(chunks, &mut self.builder),
             Atom::Json(text, options) => self.schema(text, options.as_deref(), span),
+            Atom::Foreign(name, grammar) => self.foreign(name, grammar, span),
             _ => self.builder.never(),
         };
         self.quoted.insert(span, quoted);
@@ -591,6 +600,24 @@ impl<'a> Lowering<'a> {
             self.errors.push(error);
             self.builder.never()
         })
+    }
+
+    /// A grammar in another language, as a rule of its own.
+    fn foreign(&mut self, name: &str, grammar: &Named, span: Span) -> ExprId {
+        let Some((text, read)) = grammar.foreign() else { return self.builder.never() };
+        match read {
+            Ok((grammar, warnings)) => {
+                at_call(warnings, name, text, span).into_iter().for_each(|remark| self.warnings.push(remark));
+                let body = self.builder.embed(&grammar);
+                let rule = self.builder.declare(name);
+                self.builder.define(rule, body);
+                self.builder.rule(rule)
+            }
+            Err(errors) => {
+                at_call(errors, name, text, span).into_iter().for_each(|remark| self.errors.push(remark));
+                self.builder.never()
+            }
+        }
     }
 
     /// The grammar of a schema, as a rule of its own.
