@@ -61,9 +61,9 @@ pub fn from_bytes_with(json: &[u8], options: &Options) -> Result<Tokenizer, Erro
     if let Some(byte) = (0..=u8::MAX).find(|byte| ranks.rank(&[*byte]).is_none()) {
         return Err(malformed(format!("there is no token for the byte {byte:#04x}")));
     }
-    let words =
+    let pattern =
         Regex::new(&pattern).map_err(|error| malformed(format!("the pattern cannot be read: {error}")))?;
-    let encoder = Encoder::Tekken(Box::new(Words { ranks, words, first }));
+    let encoder = Encoder::Tekken(Box::new(Words { ranks, pattern, first }));
     let mut draft = Draft::new(Format::Tekken, tokens, encoder);
     draft.bos = draft.special("<s>");
     draft.finish(options)
@@ -165,7 +165,7 @@ const OLD_SPECIALS: &[&str] = &[
 /// How such a tokenizer cuts text.
 pub(crate) struct Words {
     ranks: Ranks,
-    words: Regex,
+    pattern: Regex,
     /// The number of the token of rank 0.
     first: u32,
 }
@@ -173,7 +173,7 @@ pub(crate) struct Words {
 impl Words {
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<TokenId>, Error> {
         let mut tokens = Vec::new();
-        for word in self.words.find_iter(text) {
+        for word in self.pattern.find_iter(text) {
             let word = word.map_err(|error| {
                 Error::unsupported(Format::Tekken, format!("the text cannot be cut into words: {error}"))
             })?;

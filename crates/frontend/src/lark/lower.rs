@@ -607,14 +607,18 @@ impl<'a> Lowering<'a> {
         let Some((text, read)) = grammar.foreign() else { return self.builder.never() };
         match read {
             Ok((grammar, warnings)) => {
-                at_call(warnings, name, text, span).into_iter().for_each(|remark| self.warnings.push(remark));
+                for remark in at_call(warnings, name, text, span) {
+                    self.warnings.push(remark);
+                }
                 let body = self.builder.embed(&grammar);
                 let rule = self.builder.declare(name);
                 self.builder.define(rule, body);
                 self.builder.rule(rule)
             }
             Err(errors) => {
-                at_call(errors, name, text, span).into_iter().for_each(|remark| self.errors.push(remark));
+                for remark in at_call(errors, name, text, span) {
+                    self.errors.push(remark);
+                }
                 self.builder.never()
             }
         }
