@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokenizers::{Model as _, NormalizerWrapper, PreTokenizerWrapper};
 
 use crate::{
-    Error, Format, piece_lattice::PieceLattice, piece_merge::PieceMerge, ranks::Encoding, tekken::Words,
+    Error, Format, piece_lattice::PieceLattice, piece_merge::PieceMerge, ranks::Encoding, words::Words,
 };
 
 /// A way to cut text into tokens.

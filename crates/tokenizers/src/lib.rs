@@ -51,6 +51,7 @@ mod settings;
 mod spelling;
 pub mod tekken;
 pub mod tiktoken;
+mod words;
 
 use std::{fmt, sync::Arc};
 

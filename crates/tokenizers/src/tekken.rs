@@ -14,7 +14,7 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use fancy_regex::Regex;
-use maskwright_vocab::{TokenId, Vocabulary};
+use maskwright_vocab::Vocabulary;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -23,6 +23,7 @@ use crate::{
     draft::{Draft, Piece},
     encode::Encoder,
     ranks::Ranks,
+    words::Words,
 };
 
 /// Reads a `tekken.json`.
@@ -162,29 +163,9 @@ const OLD_SPECIALS: &[&str] = &[
     "[TOOL_CONTENT]",
 ];
 
-/// How such a tokenizer cuts text.
-pub(crate) struct Words {
-    ranks: Ranks,
-    pattern: Regex,
-    /// The number of the token of rank 0.
-    first: u32,
-}
-
-impl Words {
-    pub(crate) fn encode(&self, text: &str) -> Result<Vec<TokenId>, Error> {
-        let mut tokens = Vec::new();
-        for word in self.pattern.find_iter(text) {
-            let word = word.map_err(|error| {
-                Error::unsupported(Format::Tekken, format!("the text cannot be cut into words: {error}"))
-            })?;
-            self.ranks.encode(word.as_str().as_bytes(), &mut tokens);
-        }
-        Ok(tokens.into_iter().map(|token| TokenId(token.0 + self.first)).collect())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use maskwright_vocab::TokenId;
     use serde_json::{Value, json};
 
     use super::*;

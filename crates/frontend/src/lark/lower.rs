@@ -28,9 +28,9 @@ use super::ast::{Alternation, Alternative, Atom, Definition, Ending, Item, Sort,
 use super::named::{Named, at_call};
 use super::race::{Races, Start, races};
 use super::resolve::{Scope, resolve};
-use super::{ending, named, schema, substring, terminal, warn};
+use super::{named, schema, terminal, warn};
 use crate::json_schema;
-use crate::notation::{parts::Part, remarks::Remarks};
+use crate::notation::{ending, parts::Part, remarks::Remarks, substring};
 use crate::stopped::stopped;
 
 /// Lowers a source: the grammar with its warnings, or the errors.
