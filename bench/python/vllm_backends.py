@@ -6,7 +6,7 @@
 
 ``serve`` starts a server for each backend and asks them in turn, round by round, so that what else the machine does hits all of them alike; the servers that are not asked are stopped meanwhile. In a round each server gets the requests
 at once without a structure, with a schema that it has seen (*warm*), and each with a schema of its own that nobody has seen (*cold*); another of the three comes first each time. All texts have the same number of tokens: schemas ask for more than there is room for, and free text does not stop. A number is the
-median of the rounds; what is compared with free text is compared within a round and a server.
+median of the rounds; what is compared with free text is compared within a round and a server. Beside the clock there is the time that the processes of the server had on processors, which Linux tells: it does not depend on who else wants them.
 
 ``manager`` runs vLLM's ``StructuredOutputManager``, without a model, along documents that are valid: the time that a step of a batch waits for its masks and for its tokens to be taken.
 
@@ -97,7 +97,7 @@ class Server:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", asked.model, "--served-model-name", "small", "--port", str(port),
              "--max-model-len", "1024", "--max-num-seqs", str(asked.requests), "--dtype", asked.dtype or ("bfloat16" if asked.gpu else "float32"),
-             *(["--gpu-memory-utilization", "0.2", "--kv-cache-memory-bytes", str(1 << 32)] if asked.gpu else []),
+             "--gpu-memory-utilization", "0.2", *(["--kv-cache-memory-bytes", str(1 << 32)] if asked.gpu else []),
              *(["--compilation-config", '{"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"}'] if asked.graphs else ["--enforce-eager"]),
              "--structured-outputs-config", json.dumps(options)],
             env=environment, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True,
@@ -123,6 +123,19 @@ class Server:
             time.sleep(2)
         self.log.seek(0)
         sys.exit(f"the server of {self.backend} did not start:\n{self.log.read()[-3000:]}")
+
+    def processor_time(self) -> float:
+        """Seconds that all processes of the server have had on processors."""
+        ticks = 0
+        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            try:
+                # The name of a program may have blanks and brackets in it.
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended
+            if int(fields[3]) == self.process.pid:
+                ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         self.signal(signal.SIGCONT)
@@ -163,8 +176,9 @@ class Server:
                     text += choice["delta"]["content"]
         return first or float("nan"), time.perf_counter() - begun, count, text
 
-    def batch(self, requests: int, tokens: int, wanted: list[dict | None]) -> tuple[float, list[float]]:
-        """All requests at once: tokens a second, and the seconds to each first token."""
+    def batch(self, requests: int, tokens: int, wanted: list[dict | None]) -> tuple[float, float, float]:
+        """All requests at once: tokens a second, the seconds to a first token, in the median, and seconds on processors."""
+        used = self.processor_time()
         begun = time.perf_counter()
         with ThreadPoolExecutor(requests) as threads:
             answers = list(threads.map(lambda at: self.ask(at, tokens, wanted[at], begun), range(requests)))
@@ -173,14 +187,14 @@ class Server:
                 raise RuntimeError(f"{self.backend}: {count} tokens came instead of {tokens}: {text[-200:]!r}")
             if one is not None and not text.lstrip().startswith("{"):
                 raise RuntimeError(f"{self.backend}: this is no JSON: {text[:80]!r}")
-        return requests * tokens / max(seconds for _, seconds, _, _ in answers), [first for first, _, _, _ in answers]
+        return requests * tokens / max(seconds for _, seconds, _, _ in answers), statistics.median(first for first, _, _, _ in answers), self.processor_time() - used
 
 
 def serve(options: argparse.Namespace) -> None:
     servers = [Server(backend, options.port + at, options) for at, backend in enumerate(BACKENDS)]
     kinds = ("free", "warm", "cold")
-    speeds: dict[tuple[str, str], list[float]] = {(backend, kind): [] for backend in BACKENDS for kind in kinds}
-    firsts: dict[tuple[str, str], list[float]] = {(backend, kind): [] for backend in BACKENDS for kind in kinds}
+    # What a batch gives, for each backend and kind, round by round.
+    measured: dict[tuple[str, str], list[tuple[float, float, float]]] = {(backend, kind): [] for backend in BACKENDS for kind in kinds}
     try:
         for server in servers:
             server.wait()
@@ -194,26 +208,28 @@ def serve(options: argparse.Namespace) -> None:
                 for kind in kinds[first_kind:] + kinds[:first_kind]:
                     tag = {"free": None, "warm": "warm", "cold": f"r{number + 1}"}[kind]
                     wanted = [None if tag is None else schema(tag if kind == "warm" else f"{tag}_{at}") for at in range(n)]
-                    speed, first = server.batch(n, tokens, wanted)
+                    got = server.batch(n, tokens, wanted)
                     if number >= 0:
-                        speeds[server.backend, kind].append(speed)
-                        firsts[server.backend, kind].append(statistics.median(first))
-                        print(f"round {number + 1} {server.backend:11} {kind:5} {speed:7.1f} tokens/s, first {1000 * statistics.median(first):7.0f} ms", file=sys.stderr, flush=True)
+                        measured[server.backend, kind].append(got)
+                        print(f"round {number + 1} {server.backend:11} {kind:5} {got[0]:7.1f} tokens/s, first {1000 * got[1]:7.0f} ms, {got[2]:6.2f} s on processors", file=sys.stderr, flush=True)
                 server.signal(signal.SIGSTOP)
     finally:
         for server in servers:
             server.stop()
     print(f"{options.requests} requests at once, {options.tokens} tokens each; medians of {options.rounds} rounds")
-    print("| | tokens/s | of free text in the same round | first token | beyond that of free text |")
-    print("|---|---:|---:|---:|---:|")
-    free = [speed for backend in BACKENDS for speed in speeds[backend, "free"]]
-    first = [one for backend in BACKENDS for one in firsts[backend, "free"]]
-    print(f"| free text, all servers | {statistics.median(free):.1f} | | {1000 * statistics.median(first):.0f} ms | |")
+    print("| | tokens/s | of free text in the same round, with quartiles | first token | beyond that of free text | on processors | beyond that of free text |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    free = [one for backend in BACKENDS for one in measured[backend, "free"]]
+    speed, first, used = (statistics.median(column) for column in zip(*free))
+    print(f"| free text, all servers | {speed:.1f} | | {1000 * first:.0f} ms | | {used:.2f} s | |")
     for kind in ("warm", "cold"):
         for backend in BACKENDS:
-            share = statistics.median(mine / its for mine, its in zip(speeds[backend, kind], speeds[backend, "free"]))
-            later = statistics.median(mine - its for mine, its in zip(firsts[backend, kind], firsts[backend, "free"]))
-            print(f"| {backend}, {kind} schema | {statistics.median(speeds[backend, kind]):.1f} | {100 * share:.1f} % | {1000 * statistics.median(firsts[backend, kind]):.0f} ms | {1000 * later:+.0f} ms |")
+            speed, first, used = (statistics.median(column) for column in zip(*measured[backend, kind]))
+            pairs = list(zip(measured[backend, kind], measured[backend, "free"]))
+            shares = [100 * mine[0] / its[0] for mine, its in pairs]
+            low, share, high = statistics.quantiles(shares, n=4) if len(shares) > 1 else shares * 3
+            later, more = (statistics.median(mine[at] - its[at] for mine, its in pairs) for at in (1, 2))
+            print(f"| {backend}, {kind} schema | {speed:.1f} | {share:.1f} % ({low:.1f} to {high:.1f}) | {1000 * first:.0f} ms | {1000 * later:+.0f} ms | {used:.2f} s | {more:+.2f} s |")
 
 
 # -------------------------------------------------------------------------------------------------------------------------------------------- manager
@@ -315,7 +331,7 @@ def manager(options: argparse.Namespace) -> None:
                     assert masks.shape[0] == rows
                 measured[backend].append((statistics.median(fills), statistics.fmean(fills), max(fills), statistics.fmean(takes), compile_time))
         for backend in BACKENDS:
-            numbers = [1e6 * statistics.median(column) for column in zip(*measured[backend])]
+            numbers = [1e6 * statistics.statistics.median(column) for column in zip(*measured[backend])]
             print(f"| {rows} | {backend} | " + " | ".join(f"{number:,.0f}" for number in numbers) + " |", flush=True)
 
 

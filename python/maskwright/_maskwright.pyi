@@ -30,7 +30,7 @@ class Vocabulary:
     @staticmethod
     def parse(
         content: bytes,
-        format: Literal["tokenizer.json", "tiktoken", "sentencepiece", "gguf"],
+        format: Literal["tokenizer.json", "tiktoken", "tekken.json", "sentencepiece", "gguf"],
         *,
         eos: Sequence[int] | None = None,
         size: int | None = None,

@@ -58,6 +58,8 @@ def _read(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabular
         return Vocabulary.load(tokenizer, eos=ends, size=size)
     if isinstance(tokenizer, Mapping):
         return from_tokens(tokenizer, eos=ends, size=size)
+    if (of_mistral := _of_mistral(tokenizer)) is not None:
+        return _mistral(of_mistral, ends, size)
     if hasattr(tokenizer, "backend_tokenizer"):
         return _transformers(tokenizer, ends, size)
     if hasattr(tokenizer, "to_str") and hasattr(tokenizer, "get_vocab"):
@@ -69,9 +71,28 @@ def _read(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabular
     if hasattr(tokenizer, "convert_ids_to_tokens"):
         return _slow_transformers(tokenizer, ends, size)
     raise TypeError(
-        f"there is no way to a vocabulary from {type(tokenizer).__name__}; known are tokenizers of transformers, tokenizers, tiktoken and SentencePiece, "
+        f"there is no way to a vocabulary from {type(tokenizer).__name__}; known are tokenizers of transformers, tokenizers, tiktoken, SentencePiece and mistral_common, "
         "files, and dicts of bytes by number"
     )
+
+
+def _of_mistral(tokenizer: Any) -> Any:
+    """What cuts text in a tokenizer of mistral_common, or in what transformers and vLLM make of one; ``None`` for others."""
+    for _ in range(3):
+        if type(tokenizer).__module__.startswith("mistral_common.") and hasattr(tokenizer, "file_path"):
+            return tokenizer
+        inner = getattr(tokenizer, "instruct_tokenizer", None)
+        tokenizer = getattr(tokenizer if inner is None else inner, "tokenizer", None)
+    return None
+
+
+def _mistral(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabulary:
+    """Its file, a ``tekken.json`` or a SentencePiece model, has all that it has itself."""
+    try:
+        path = tokenizer.file_path
+    except ValueError as error:
+        raise VocabularyError(f"{type(tokenizer).__name__} was not read from a file; give the file, or the tokens as a dict of bytes by number") from error
+    return Vocabulary.load(path, eos=[tokenizer.eos_id] if ends is None else ends, size=size)
 
 
 def _transformers(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabulary:

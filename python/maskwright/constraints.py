@@ -157,7 +157,7 @@ def gbnf(source: str, *, root: str = "root") -> Constraint:
 def lark(source: str, *, start: str = "start", grammars: Mapping[str, str | Constraint] | None = None, **options: Any) -> Constraint:
     """A text of a Lark grammar (``start: …``). Further options are those of :func:`json_schema`, for schemas in the grammar.
 
-    ``grammars`` are others that it calls as ``@name``: Lark text, or a constraint that is one of Lark or a schema. Each has names and ignored text of its own, and a schema its own options.
+    ``grammars`` are others that it calls as ``@name``: Lark text, or a constraint that is one of Lark, a schema, a pattern, EBNF or GBNF. Each has names and ignored text of its own, and a schema its own options.
 
     >>> lark('start: "n=" @count', grammars={"count": json_schema({"type": "integer"})}).kind
     'lark'
@@ -180,8 +180,12 @@ def _called(name: str, one: str | Constraint, start: str, schemas: Any) -> dict[
         if one.__reduce__()[1][3] is not None:
             raise ConstraintError(f"the grammar {name!r} is a schema with other documents, and such a one cannot be called by name")
         return {"json_schema": {"schema": str(one.source), "options": options["json_schema"]}}
+    if one.kind == "regex":
+        return {"regex": {"pattern": str(one.source), "options": options.get("regex")}}
+    if one.kind in ("ebnf", "gbnf"):
+        return {one.kind: {"source": str(one.source), "options": options.get("ebnf")}}
     if one.kind != "lark":
-        raise ConstraintError(f"the grammar {name!r} is of kind {one.kind}; a grammar that is called by name is one of Lark or a JSON schema")
+        raise ConstraintError(f"the grammar {name!r} is of kind {one.kind}; a grammar that is called by name is one of Lark, a JSON schema, a pattern, EBNF or GBNF")
     if options["lark"].get("grammars"):
         raise ConstraintError(f"the grammar {name!r} has grammars of its own; give them beside it")
     if options["lark"]["start"] != start:

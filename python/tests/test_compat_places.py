@@ -81,11 +81,25 @@ class XGrammar(unittest.TestCase):
         for source, names, error in [
             ("start: @gone", {"word": named["word"]}, "no grammar named `gone`"),
             ("start: @word", {"word": "start: @word"}, "calls itself"),
-            ("start: @word", {"word": xgrammar.Grammar.from_regex("a+")}, "of kind regex"),
+            ("start: @word", {"word": xgrammar.Grammar.from_structural_tag({"type": "structural_tag", "format": {"type": "any_text"}})}, "of kind structural_tag"),
             ("start: @word", {"word": xgrammar.Grammar.from_lark("start: @more", named_grammars={"more": named["word"]})}, "grammars of its own"),
         ]:
             with self.assertRaisesRegex(RuntimeError, error):
                 xgrammar.Grammar.from_lark(source, named_grammars=names)
+
+    def test_grammars_of_other_languages_by_name(self):
+        named = {"word": xgrammar.Grammar.from_regex("[a-c]+"), "list": xgrammar.Grammar.from_ebnf('root ::= "(" root? ")"')}
+        grammar = xgrammar.Grammar.from_lark('start: @word @list ";"\n%ignore " "', named_grammars=named)
+        compiled = xgrammar.GrammarCompiler(xgrammar.TokenizerInfo([])).compile_grammar(grammar)
+        for text, is_right in [("ab(());", True), ("a () ;", True), ("abd();", False), ("a b();", False), ("a(();", False)]:
+            matcher = xgrammar.GrammarMatcher(compiled)
+            self.assertEqual(matcher.accept_string(text) and matcher.is_completed(), is_right, text)
+
+    def test_captures_up_to_patterns(self):
+        grammar = xgrammar.Grammar.from_lark('start: line "!"\nline[capture, suffix=/[0-9]+;/, stop_capture="mark"]: /[a-z]*/')
+        matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(xgrammar.TokenizerInfo([])).compile_grammar(grammar))
+        self.assertTrue(matcher.accept_string("ab12;!"))
+        self.assertEqual(dict(matcher.get_captures()), {"line": b"ab", "mark": b"12;"})
 
     def test_schemas_by_name_keep_their_options(self):
         lists = {"type": "array", "items": {"const": 1}, "minItems": 2, "maxItems": 2}

@@ -127,6 +127,20 @@ class Real(unittest.TestCase):
         self.assertEqual((vocabulary.size, vocabulary.eos, vocabulary.token_bytes(256)), (301, [300], b"ab"))
         self.assertEqual(len(vocabulary), 258)
 
+    def test_tekken(self):
+        tokens = [bytes([byte]) for byte in range(256)] + [b"th", b" the"]
+        vocab = [{"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None} for rank, token in enumerate(tokens)]
+        config = {"pattern": r" ?\p{L}+|\s|.", "default_vocab_size": 261, "default_num_special_tokens": 3, "version": "v3"}
+        file = json.dumps({"config": config, "vocab": vocab})
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "tekken.json").write_text(file)
+            vocabulary = mw.Vocabulary.load(folder)
+        self.assertEqual((vocabulary.size, vocabulary.eos, vocabulary.format), (261, [2], "tekken.json"))
+        self.assertEqual(vocabulary.encode("the the"), [3 + 256, 3 + ord("e"), 3 + 257])
+        self.assertEqual(mw.Vocabulary.parse(file.encode(), "tekken.json").token_bytes(260), b" the")
+        with self.assertRaisesRegex(mw.VocabularyError, "there are 3 special tokens, and 2 tokens in all"):
+            mw.Vocabulary.parse(file.replace("261", "2").encode(), "tekken.json")
+
     @needs("sentencepiece")
     def test_sentencepiece(self):
         import io

@@ -274,7 +274,7 @@ fn choices(path: &Path) -> Result<Source, Failure> {
 /// Where the tokenizer comes from.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TokenizerArgs {
-    /// A tokenizer.json, a GGUF, `SentencePiece` or tiktoken file, a folder with one, or the name of a tiktoken
+    /// A tokenizer.json or tekken.json, a GGUF, `SentencePiece` or tiktoken file, a folder with one, or the name of a tiktoken
     /// encoding. Without it: `$MASKWRIGHT_TOKENIZER`, then the Llama 3.1 tokenizer that `make assets` fetches, then that of the model that `make serve` fetches
     #[arg(long, value_name = "FILE", help_heading = "Tokenizer")]
     tokenizer: Option<PathBuf>,

@@ -25,7 +25,7 @@
 //! assert_eq!(outer.finish(root).unwrap().to_string(), "root ::= nest \";\"\nnest ::= \"(\" nest \")\" | \"x\"");
 //! ```
 
-use crate::{Expr, ExprId, Grammar, GrammarBuilder, GrammarError, Rule, RuleId};
+use crate::{Expr, ExprId, Grammar, GrammarBuilder, GrammarError, Notes, Rule, RuleId};
 
 impl GrammarBuilder {
     /// Copies what the root of another grammar reaches, and returns the expression that matches what that grammar matches.
@@ -63,10 +63,12 @@ impl GrammarBuilder {
             None => self.never(),
         };
         let root = copy_of(whole);
-        let bodies: Vec<ExprId> = grammar.rules().iter().map(|rule| copy_of(rule.expr())).collect();
-        for (rule, body) in rules.iter().zip(bodies) {
+        let mut like =
+            |rule: &Rule| (copy_of(rule.expr()), rule.notes().map(|notes| notes.with_exprs(&mut copy_of)));
+        let bodies: Vec<(ExprId, Option<Notes>)> = grammar.rules().iter().map(&mut like).collect();
+        for (rule, (body, notes)) in rules.iter().zip(&bodies) {
             if let Some(rule) = rule {
-                self.define(*rule, body);
+                self.define_with(*rule, *body, notes.clone());
             }
         }
         match rules[grammar.root().index()] {
@@ -74,7 +76,8 @@ impl GrammarBuilder {
                 && grammar.rule(grammar.root()).notes().is_some() =>
             {
                 let rule = self.declare_like(grammar.rule(grammar.root()));
-                self.define(rule, root);
+                let notes = bodies[grammar.root().index()].1.clone();
+                self.define_with(rule, root, notes);
                 (self.rule(rule), Some(rule))
             }
             Some(rule) if whole == grammar.rule(grammar.root()).expr() => (self.rule(rule), Some(rule)),
@@ -82,13 +85,16 @@ impl GrammarBuilder {
         }
     }
 
-    /// A rule that is called and annotated like another one.
+    /// A rule that is called like another one.
     fn declare_like(&mut self, rule: &Rule) -> RuleId {
-        let copy = self.declare_as(rule.name(), rule.is_document());
-        if let Some(notes) = rule.notes() {
-            self.annotate(copy, notes.clone());
+        self.declare_as(rule.name(), rule.is_document())
+    }
+
+    fn define_with(&mut self, rule: RuleId, body: ExprId, notes: Option<Notes>) {
+        self.define(rule, body);
+        if let Some(notes) = notes {
+            self.annotate(rule, notes);
         }
-        copy
     }
 
     /// One expression, with the copies of its operands.
@@ -172,6 +178,10 @@ impl Reached {
             called: vec![false; grammar.rules().len()],
         };
         let mut work = vec![whole];
+        let root = grammar.rule(grammar.root());
+        if root.expr() == whole {
+            work.extend(root.notes().iter().flat_map(|notes| notes.exprs()));
+        }
         while let Some(id) = work.pop() {
             if core::mem::replace(&mut reached.exprs[id.index()], true) {
                 continue;
@@ -184,7 +194,9 @@ impl Reached {
             if let Expr::Rule(rule) = expr
                 && !core::mem::replace(&mut reached.called[rule.index()], true)
             {
-                work.push(grammar.rule(*rule).expr());
+                let rule = grammar.rule(*rule);
+                work.push(rule.expr());
+                work.extend(rule.notes().iter().flat_map(|notes| notes.exprs()));
             }
             work.extend_from_slice(expr.operands());
         }

@@ -1,62 +1,6 @@
 //! The expressions, the rules, and the grammar that holds them.
 
-use core::fmt;
-
-use crate::{CharSet, Notes, TokenSet};
-
-/// The name of an expression inside one grammar. Equal expressions have equal ids.
-///
-/// ```
-/// use maskwright_grammar::GrammarBuilder;
-///
-/// let mut g = GrammarBuilder::new();
-/// assert_eq!(g.bytes(b"tea"), g.bytes(b"tea")); // equal expressions are one
-/// assert_ne!(g.bytes(b"tea"), g.bytes(b"milk"));
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ExprId(pub(crate) u32);
-
-/// The name of a rule inside one grammar.
-///
-/// ```
-/// use maskwright_grammar::GrammarBuilder;
-///
-/// let mut g = GrammarBuilder::new();
-/// let root = g.declare("root");
-/// let tea = g.bytes(b"tea");
-/// g.define(root, tea);
-/// let grammar = g.finish(root)?;
-/// assert_eq!(grammar.rule(root).name(), "root");
-/// # Ok::<(), maskwright_grammar::GrammarError>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RuleId(pub(crate) u32);
-
-impl ExprId {
-    /// The position of the expression in [`Grammar::exprs`].
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl RuleId {
-    /// The position of the rule in [`Grammar::rules`].
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl fmt::Debug for ExprId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "e{}", self.0)
-    }
-}
-
-impl fmt::Debug for RuleId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "r{}", self.0)
-    }
-}
+use crate::{CharSet, ExprId, Notes, RuleId, TokenSet};
 
 /// A set of byte strings, in terms of smaller ones.
 ///

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use maskwright::{TokenId, VocabularyBuilder};
-use maskwright_tokenizers::{Options, Tokenizer, gguf, hf, sentencepiece, tiktoken};
+use maskwright_tokenizers::{Options, Tokenizer, gguf, hf, sentencepiece, tekken, tiktoken};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -39,7 +39,7 @@ impl Vocabulary {
         loaded.map(Self::from).map_err(|error| Class::Vocabulary.err(py, error))
     }
 
-    /// Reads the content of a tokenizer file; `format` is "tokenizer.json", "tiktoken", "sentencepiece" or "gguf".
+    /// Reads the content of a tokenizer file; `format` is "tokenizer.json", "tiktoken", "tekken.json", "sentencepiece" or "gguf".
     #[staticmethod]
     #[pyo3(signature = (content, format, *, eos = None, size = None, specials = None))]
     fn parse(
@@ -54,11 +54,12 @@ impl Vocabulary {
         let read: fn(&[u8], &Options) -> Result<Tokenizer, maskwright_tokenizers::Error> = match format {
             "tokenizer.json" => hf::from_bytes_with,
             "tiktoken" => tiktoken::from_ranks_with,
+            "tekken.json" => tekken::from_bytes_with,
             "sentencepiece" => sentencepiece::from_bytes_with,
             "gguf" => |content, options| gguf::read_with(content, options),
             _ => {
                 let message = format!(
-                    "there is no format {format:?}; known are tokenizer.json, tiktoken, sentencepiece and gguf"
+                    "there is no format {format:?}; known are tokenizer.json, tiktoken, tekken.json, sentencepiece and gguf"
                 );
                 return Err(PyValueError::new_err(message));
             }

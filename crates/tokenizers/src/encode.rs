@@ -9,7 +9,9 @@ use maskwright_vocab::TokenId;
 use serde_json::Value;
 use tokenizers::{Model as _, NormalizerWrapper, PreTokenizerWrapper};
 
-use crate::{Error, Format, piece_lattice::PieceLattice, piece_merge::PieceMerge, ranks::Encoding};
+use crate::{
+    Error, Format, piece_lattice::PieceLattice, piece_merge::PieceMerge, ranks::Encoding, words::Words,
+};
 
 /// A way to cut text into tokens.
 pub(crate) enum Encoder {
@@ -17,6 +19,7 @@ pub(crate) enum Encoder {
     None(Format, String),
     Library(Box<LazyLibrary>),
     Tiktoken(&'static Encoding),
+    Tekken(Box<Words>),
     PieceMerge(Box<PieceMerge>),
     PieceLattice(Box<PieceLattice>),
 }
@@ -31,6 +34,7 @@ impl Encoder {
             Self::None(format, _) => *format,
             Self::Library(library) => library.source.format,
             Self::Tiktoken(_) => Format::Tiktoken,
+            Self::Tekken(_) => Format::Tekken,
             Self::PieceMerge(_) | Self::PieceLattice(_) => Format::SentencePiece,
         }
     }
@@ -40,12 +44,13 @@ impl Encoder {
             Self::None(format, reason) => {
                 Err(Error::unsupported(*format, format!("text cannot be encoded, because {reason}")))
             }
-            Self::Library(_) | Self::Tiktoken(_) if has_endless_space(text) => {
+            Self::Library(_) | Self::Tiktoken(_) | Self::Tekken(_) if has_endless_space(text) => {
                 let reason = format!("text with more than {MAX_SPACE} spaces in a row cannot be encoded");
                 Err(Error::unsupported(self.format(), reason))
             }
             Self::Library(library) => library.encode(text),
             Self::Tiktoken(encoding) => encoding.encode(text),
+            Self::Tekken(words) => words.encode(text),
             Self::PieceMerge(pieces) => pieces.encode(text),
             Self::PieceLattice(pieces) => pieces.encode(text),
         }
@@ -67,6 +72,7 @@ impl fmt::Debug for Encoder {
             Self::None(..) => "None",
             Self::Library(_) => "Library",
             Self::Tiktoken(_) => "Tiktoken",
+            Self::Tekken(_) => "Tekken",
             Self::PieceMerge(_) => "PieceMerge",
             Self::PieceLattice(_) => "PieceLattice",
         })

@@ -1,4 +1,4 @@
-//! Tokenizer files (tokenizer.json, tiktoken, SentencePiece, GGUF) turned into a vocabulary.
+//! Tokenizer files (tokenizer.json, tiktoken, tekken.json, SentencePiece, GGUF) turned into a vocabulary.
 //!
 //! ```no_run
 //! let tokenizer = maskwright_tokenizers::load("tokenizer.json")?;
@@ -49,7 +49,9 @@ mod scored_piece;
 pub mod sentencepiece;
 mod settings;
 mod spelling;
+pub mod tekken;
 pub mod tiktoken;
+mod words;
 
 use std::{fmt, sync::Arc};
 
@@ -128,6 +130,8 @@ pub enum Format {
     TokenizerJson,
     /// Ranks of tiktoken: a token in base64 and its rank on each line.
     Tiktoken,
+    /// `tekken.json` of Mistral's models.
+    Tekken,
     /// A SentencePiece model, `tokenizer.model` or `spiece.model`.
     SentencePiece,
     /// A model file of llama.cpp, which carries its tokenizer.
@@ -139,6 +143,7 @@ impl fmt::Display for Format {
         f.write_str(match self {
             Self::TokenizerJson => "tokenizer.json",
             Self::Tiktoken => "tiktoken rank file",
+            Self::Tekken => "tekken.json",
             Self::SentencePiece => "SentencePiece model",
             Self::Gguf => "GGUF file",
         })

@@ -6,10 +6,12 @@ use std::{
     path::Path,
 };
 
-use crate::{Error, Options, Tokenizer, file::read_limited, gguf, hf, sentencepiece, settings, tiktoken};
+use crate::{
+    Error, Options, Tokenizer, file::read_limited, gguf, hf, sentencepiece, settings, tekken, tiktoken,
+};
 
 /// The names under which a tokenizer is looked for in a folder.
-const NAMES: &[&str] = &["tokenizer.json", "tokenizer.model", "spiece.model"];
+const NAMES: &[&str] = &["tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model"];
 
 /// Loads a tokenizer from a file, a folder that holds one, or the name of a known tiktoken encoding.
 ///
@@ -37,6 +39,9 @@ pub fn load_with(path: impl AsRef<Path>, options: &Options) -> Result<Tokenizer,
     }
     let content = read_limited(path, file)?;
     if content.trim_ascii_start().starts_with(b"{") {
+        if tekken::looks_like_tekken(&content) {
+            return tekken::from_bytes_with(&content, options);
+        }
         let mut draft = hf::parse(content)?;
         if let Some(folder) = path.parent() {
             settings::apply(folder, &mut draft)?;

@@ -152,7 +152,7 @@ fn p50k() -> &'static Ranks {
 
 /// The tokens of an encoding; a token's rank is its id.
 #[derive(Default)]
-struct Ranks {
+pub(crate) struct Ranks {
     /// The bytes of all tokens, one behind the other.
     bytes: Vec<u8>,
     /// Where each token ends in `bytes`. A rank that is no token has no bytes.
@@ -180,7 +180,8 @@ impl Ranks {
         ranks
     }
 
-    fn push(&mut self, token: &[u8]) {
+    /// Adds the token of the next rank.
+    pub(crate) fn push(&mut self, token: &[u8]) {
         let rank = self.len();
         self.bytes.extend_from_slice(token);
         self.ends.push(self.bytes.len());
@@ -203,12 +204,12 @@ impl Ranks {
         (rank < self.len()).then(|| self.spelled(rank)).filter(|bytes| !bytes.is_empty())
     }
 
-    fn rank(&self, token: &[u8]) -> Option<u32> {
+    pub(crate) fn rank(&self, token: &[u8]) -> Option<u32> {
         self.by_bytes.find(FxBuildHasher.hash_one(token), |rank| self.spelled(*rank) == token).copied()
     }
 
     /// The tokens of one word.
-    fn encode(&self, word: &[u8], tokens: &mut Vec<TokenId>) {
+    pub(crate) fn encode(&self, word: &[u8], tokens: &mut Vec<TokenId>) {
         if let Some(rank) = self.rank(word) {
             tokens.push(TokenId(rank));
             return;

@@ -158,6 +158,7 @@ def ask_everything():
     many_at_once()
     several_answers()
     guessed()
+    forced()
     for wrong in ({"regex": "a("}, {"json": {"type": "nonsense"}}, {"grammar": "root ::= missing"}):
         status, text = refused(structured_outputs=wrong)
         assert status == 400 and "structured output" in text, (status, text)
@@ -193,6 +194,19 @@ def guessed():
     count = metric("vllm:spec_decode_num_accepted_tokens_total")
     assert count >= 20, "guesses that are right must be accepted"
     print("guessed tokens   ", int(count), "were accepted")
+
+
+def forced():
+    """A text without a choice, which stands nowhere in the prompt: only we can know it."""
+    rest = ", said the clerk of Zanzibar, and stamped both halves of the green envelope"
+    before = {name: metric(f"vllm:spec_decode_num_{name}_tokens_total") for name in ("draft", "accepted")}
+    # With a temperature, the sampler of 0.32 for processors loses that of the drafts, and refuses nearly all of them, whoever has made them.
+    text = chat(structured_outputs={"regex": f"(yes|no){rest}"}, temperature=0)["message"]["content"]
+    assert text in ("yes" + rest, "no" + rest), text
+    count = {name: int(metric(f"vllm:spec_decode_num_{name}_tokens_total") - number) for name, number in before.items()}
+    # There are some twenty tokens, and three drafts to a step at most.
+    assert count["accepted"] >= 10, f"text that must come is drafted and accepted: {count}"
+    print("forced drafts    ", count["accepted"], "of", count["draft"], "were accepted")
 
 
 def metrics():

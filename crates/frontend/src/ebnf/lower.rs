@@ -15,7 +15,7 @@ use super::{
     ast::{Alternation, Atom, Attributes, Dispatch, Document, Item, Rule, Sequence, Trigger},
     resolve::{Scope, resolve},
 };
-use crate::lark::ending;
+use crate::notation::ending;
 use crate::notation::{check::find_living, parts::Part, remarks::Remarks};
 use crate::stopped::stopped;
 

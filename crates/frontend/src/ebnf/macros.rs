@@ -9,7 +9,7 @@
 use maskwright_grammar::{CharSet, Grammar, GrammarBuilder, Span, TokenRef, TokenSet};
 
 use super::ast::{Arm, Dispatch, Trigger};
-use crate::lark::substring;
+use crate::notation::substring;
 use crate::regex::{self, Dialect};
 
 /// The names.

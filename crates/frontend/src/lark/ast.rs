@@ -13,7 +13,7 @@
 
 use maskwright_grammar::{CharSet, Span, Temperature, TokenSet};
 
-use super::named::Origin;
+use super::named::{Named, Origin};
 use super::params::{Condition, Update};
 use crate::json_schema;
 
@@ -185,6 +185,8 @@ pub enum Atom {
     Token(TokenSet),
     /// `%json { … }`, as text, or a schema behind `@name`, perhaps with options of its own.
     Json(Box<str>, Option<Box<json_schema::Options>>),
+    /// A grammar in another language behind `@name`, and that name.
+    Foreign(Box<str>, Box<Named>),
     /// `%lark { … }` or a grammar behind `@name`: its place in [`Source::documents`].
     Nested(usize),
     /// `( … )`.

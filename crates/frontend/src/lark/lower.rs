@@ -25,11 +25,12 @@ use maskwright_grammar::{
 
 use super::Options;
 use super::ast::{Alternation, Alternative, Atom, Definition, Ending, Item, Sort, Source, Visit};
+use super::named::{Named, at_call};
 use super::race::{Races, Start, races};
 use super::resolve::{Scope, resolve};
-use super::{ending, named, schema, substring, terminal, warn};
+use super::{named, schema, terminal, warn};
 use crate::json_schema;
-use crate::notation::{parts::Part, remarks::Remarks};
+use crate::notation::{ending, parts::Part, remarks::Remarks, substring};
 use crate::stopped::stopped;
 
 /// Lowers a source: the grammar with its warnings, or the errors.
@@ -177,6 +178,7 @@ impl<'a> Lowering<'a> {
             || (attributes.temperature.is_some() && self.has_only_terminals(definition, place.document));
         let inner = Place { in_terminal: is_terminal, ..place };
         let mut body = self.alternation(&definition.body, inner).build(&mut self.builder);
+        let notes = self.notes(definition, body, inner);
         if let Some((ending, span)) = &attributes.ending {
             body = self.ended(body, ending, *span, inner);
             if let Some(&at) = self.scopes[place.document].names.get(&*definition.name) {
@@ -189,7 +191,6 @@ impl<'a> Lowering<'a> {
         if let Some((tokens, _)) = attributes.max_tokens {
             body = self.builder.limit(body, u32::try_from(tokens).unwrap_or(u32::MAX));
         }
-        let notes = self.notes(definition, inner);
         if !is_terminal {
             self.builder.annotate(rule, notes);
             return body;
@@ -204,23 +205,21 @@ impl<'a> Lowering<'a> {
         self.and_ignored(body, place).build(&mut self.builder)
     }
 
-    /// What the attributes of a rule say beside which texts it matches.
-    fn notes(&mut self, definition: &'a Definition, place: Place<'_>) -> Notes {
+    /// What the attributes of a rule with this body say beside which texts it matches.
+    fn notes(&mut self, definition: &'a Definition, body: ExprId, place: Place<'_>) -> Notes {
         let attributes = &definition.attributes;
         let mut notes =
             Notes { captures: Vec::new(), temperature: attributes.temperature.map(|(value, _)| value) };
         for capture in &attributes.captures {
             let part = match (&attributes.ending, capture.is_stop) {
                 (Some((Ending::Suffix(suffix), span)), is_stop) => {
-                    let suffix = self.atom(suffix, *span, place).build(&mut self.builder);
-                    let Some(length) = ending::length(suffix, &self.builder) else {
-                        let message = "where a suffix of several lengths begins cannot be told, so nothing is captured up to it or from it";
-                        let help =
-                            "write the suffix as a text, or as a pattern whose texts have the same length";
-                        self.errors.push(Diagnostic::error(capture.span, message).with_help(help));
-                        continue;
-                    };
-                    if is_stop { Captured::Last(length) } else { Captured::Without(length) }
+                    let ending = self.atom(suffix, *span, place).build(&mut self.builder);
+                    match (ending::length(ending, &self.builder), is_stop) {
+                        (Some(length), false) => Captured::Without(length),
+                        (Some(length), true) => Captured::Last(length),
+                        (None, false) => Captured::Before { body, ending },
+                        (None, true) => Captured::Ending { body, ending },
+                    }
                 }
                 (_, true) => {
                     let message =
@@ -326,7 +325,12 @@ impl<'a> Lowering<'a> {
                 Visit::Item(Item { atom: Atom::Name(name), .. }, _) => is_terminal(name),
                 Visit::Item(Item { atom, .. }, _) => !matches!(
                     atom,
-                    Atom::Call(..) | Atom::Template(..) | Atom::Token(_) | Atom::Json(..) | Atom::Nested(_)
+                    Atom::Call(..)
+                        | Atom::Template(..)
+                        | Atom::Token(_)
+                        | Atom::Json(..)
+                        | Atom::Foreign(..)
+                        | Atom::Nested(_)
                 ),
                 Visit::Condition(..) => false,
             };
@@ -520,7 +524,9 @@ impl<'a> Lowering<'a> {
             }
             Atom::Range(set) => self.builder.class(set.clone()),
             Atom::Token(set) => self.builder.token(set.clone()),
-            Atom::Regex { .. } | Atom::Substring(_) | Atom::Json(..) => self.quote(atom, span),
+            Atom::Regex { .. } | Atom::Substring(_) | Atom::Json(..) | Atom::Foreign(..) => {
+                self.quote(atom, span)
+            }
         };
         self.as_terminal(terminal, span, place)
     }
@@ -581,6 +587,7 @@ impl<'a> Lowering<'a> {
             }
             Atom::Substring(chunks) => substring::lower(chunks, &mut self.builder),
             Atom::Json(text, options) => self.schema(text, options.as_deref(), span),
+            Atom::Foreign(name, grammar) => self.foreign(name, grammar, span),
             _ => self.builder.never(),
         };
         self.quoted.insert(span, quoted);
@@ -593,6 +600,28 @@ impl<'a> Lowering<'a> {
             self.errors.push(error);
             self.builder.never()
         })
+    }
+
+    /// A grammar in another language, as a rule of its own.
+    fn foreign(&mut self, name: &str, grammar: &Named, span: Span) -> ExprId {
+        let Some((text, read)) = grammar.foreign() else { return self.builder.never() };
+        match read {
+            Ok((grammar, warnings)) => {
+                for remark in at_call(warnings, name, text, span) {
+                    self.warnings.push(remark);
+                }
+                let body = self.builder.embed(&grammar);
+                let rule = self.builder.declare(name);
+                self.builder.define(rule, body);
+                self.builder.rule(rule)
+            }
+            Err(errors) => {
+                for remark in at_call(errors, name, text, span) {
+                    self.errors.push(remark);
+                }
+                self.builder.never()
+            }
+        }
     }
 
     /// The grammar of a schema, as a rule of its own.

@@ -36,7 +36,6 @@
 pub mod ast;
 mod common;
 mod empty;
-pub(crate) mod ending;
 mod lex;
 mod lower;
 pub mod named;
@@ -45,7 +44,6 @@ mod parse;
 mod race;
 mod resolve;
 mod schema;
-pub(crate) mod substring;
 mod terminal;
 mod warn;
 

@@ -15,11 +15,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use maskwright_grammar::{Diagnostic, Span};
+use maskwright_grammar::{Diagnostic, Grammar, Span};
 
 use super::lex::{Kind, Token, lex};
-use crate::json_schema;
 use crate::notation::remarks::Remarks;
+use crate::{ebnf, gbnf, json_schema, regex};
 
 /// A grammar that a source may call by its name. It has names and ignored text of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -36,6 +36,63 @@ pub enum Named {
         #[serde(default)]
         options: Option<Box<json_schema::Options>>,
     },
+    /// Texts that match a regular expression.
+    Regex {
+        /// The expression.
+        pattern: String,
+        /// How it is read, if not in the usual way.
+        #[serde(default)]
+        options: Option<Box<regex::Options>>,
+    },
+    /// A grammar in EBNF.
+    Ebnf {
+        /// The grammar.
+        source: String,
+        /// How it is read, if not in the usual way.
+        #[serde(default)]
+        options: Option<Box<ebnf::Options>>,
+    },
+    /// A grammar as llama.cpp writes it.
+    Gbnf {
+        /// The grammar.
+        source: String,
+        /// How it is read, if not in the usual way.
+        #[serde(default)]
+        options: Option<Box<ebnf::Options>>,
+    },
+}
+
+/// What the reader of another language says of its text.
+type Foreign = Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>;
+
+impl Named {
+    /// The grammar of a text in another language than Lark and JSON Schema, with remarks as they would be about a text alone. `None` for those two.
+    pub(super) fn foreign(&self) -> Option<(&str, Foreign)> {
+        Some(match self {
+            Self::Lark(_) | Self::JsonSchema { .. } => return None,
+            Self::Regex { pattern, options } => {
+                let read = regex::grammar(pattern, &options.as_deref().cloned().unwrap_or_default());
+                (pattern, read.map(|grammar| (grammar, Vec::new())).map_err(|error| vec![error]))
+            }
+            Self::Ebnf { source, options } => {
+                (source, ebnf::grammar(source, &options.as_deref().cloned().unwrap_or_default()))
+            }
+            Self::Gbnf { source, options } => {
+                (source, gbnf::grammar(source, &options.as_deref().cloned().unwrap_or_default()))
+            }
+        })
+    }
+}
+
+/// Remarks about a text in another language, at the place where it is called.
+pub(super) fn at_call(remarks: Vec<Diagnostic>, name: &str, text: &str, call: Span) -> Vec<Diagnostic> {
+    let moved = |mut remark: Diagnostic| {
+        let (line, column) = remark.line_column(text);
+        remark.message = format!("in `@{name}`, line {line}, column {column}: {}", remark.message);
+        remark.span = call;
+        remark
+    };
+    remarks.into_iter().map(moved).collect()
 }
 
 /// A grammar that was called: where it stands in the whole text, and where it was called first.

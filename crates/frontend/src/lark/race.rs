@@ -149,7 +149,7 @@ impl Race<'_, '_> {
                 }
             }
             // Documents of JSON and tokens are not cut by this lexer.
-            Atom::Token(_) | Atom::Json(..) | Atom::Nested(_) => First::default(),
+            Atom::Token(_) | Atom::Json(..) | Atom::Foreign(..) | Atom::Nested(_) => First::default(),
         }
     }
 

@@ -157,6 +157,7 @@ impl<'a> Check<'_, 'a> {
             Atom::Template(name, arguments) => (name, Mention::Template(arguments.len())),
             Atom::Token(_) if in_terminal => return self.not_in_terminal(place, "a token"),
             Atom::Json(..) if in_terminal => return self.not_in_terminal(place, "`%json`"),
+            Atom::Foreign(..) if in_terminal => return self.not_in_terminal(place, "`@name`"),
             Atom::Nested(_) if in_terminal => return self.not_in_terminal(place, "`%lark`"),
             _ => return,
         };

@@ -74,7 +74,7 @@ const KIMI_K3: Wire = Wire {
         (Types::NULL, "\" type=\"null\"<|sep|>"),
         (Types::OBJECT, "\" type=\"object\"<|sep|>"),
         (Types::ARRAY, "\" type=\"array\"<|sep|>"),
-        // The format has no such type, but models know the word from schemas.
+        // The format has no such type, but models know the word from schemas, and write it where no schema says what a value is.
         (Types::NUMBER, "\" type=\"integer\"<|sep|>"),
     ],
     close: "<|close|>argument<|sep|>",
@@ -132,6 +132,16 @@ impl Wire {
             let here = left.and(group);
             left = left.without(group);
             (!here.is_empty()).then_some((here, behind))
+        })
+    }
+
+    /// Other words for types that [`parts`](Self::parts) has.
+    pub fn synonyms(&self) -> impl Iterator<Item = (Types, &'static str)> {
+        let mut left = Types::ALL;
+        self.behind.iter().copied().filter(move |(group, _)| {
+            let is_again = left.and(*group).is_empty();
+            left = left.without(*group);
+            is_again
         })
     }
 
@@ -225,6 +235,7 @@ mod tests {
                 all.or(*part)
             });
             assert_eq!(all, Types::ALL, "{wire:?}");
+            assert!(wire.synonyms().all(|synonym| !wire.parts(Types::ALL).any(|part| part == synonym)));
         }
     }
 }

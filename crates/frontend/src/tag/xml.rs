@@ -165,6 +165,9 @@ impl Writer<'_> {
         let in_values = if self.wire.item.is_some() { Types::OBJECT.or(Types::ARRAY) } else { Types::NONE };
         let scalars = types.without(in_values);
         let mut parts: Vec<(Types, &str)> = self.wire.parts(scalars).collect();
+        if types == Types::ALL {
+            parts.extend(self.wire.synonyms());
+        }
         if !as_json.is_empty() {
             let behind = self.wire.parts(Types::NUMBER).map(|(_, behind)| behind).next().unwrap_or_default();
             match parts.iter_mut().find(|(_, known)| *known == behind) {

@@ -371,6 +371,26 @@ fn a_schema_by_name_may_have_options_of_its_own() {
 }
 
 #[test]
+fn grammars_by_name_may_be_in_other_languages() {
+    let ebnf = |source: &str| lark::Named::Ebnf { source: source.into(), options: None };
+    let gbnf = lark::Named::Gbnf { source: "root ::= \"<\" [0-9]{2} \">\"".into(), options: None };
+    let pattern = lark::Named::Regex { pattern: "[a-c]+|x{2}".into(), options: None };
+    let (grammar, _) = named(
+        &[("list", ebnf("root ::= \"(\" root? \")\"")), ("number", gbnf), ("word", pattern)],
+        "start: @word \"=\" @list @number? rest\nrest: \";\" @word\n%ignore \" \"",
+    )
+    .unwrap_or_else(|errors| panic!("{errors:?}"));
+    for text in ["abc=(());a", "xx=()<12>;xx", "xx = () <12> ; a"] {
+        assert!(matches(&grammar, text.as_bytes()), "{text}");
+    }
+    for text in ["abd=();a", "xx=();", "x x=();a", "a=(;a", "a=()<1 2>;a"] {
+        assert!(!matches(&grammar, text.as_bytes()), "{text}");
+    }
+    let terminal = named(&[("list", ebnf("root ::= \"a\""))], "start: A\nA: @list").expect_err("wrong");
+    assert!(terminal[0].message.contains("cannot stand in a terminal"), "{terminal:?}");
+}
+
+#[test]
 fn what_is_wrong_with_a_grammar_by_name_is_told_where_it_is_called() {
     type Case<'c> = (&'c [(&'c str, lark::Named)], &'c str, &'c str);
 
@@ -404,6 +424,13 @@ fn what_is_wrong_with_a_grammar_by_name_is_told_where_it_is_called() {
         }
         check_remarks(source, &errors);
     }
+    let pattern = lark::Named::Regex { pattern: "ab\nc(".into(), options: None };
+    let errors = named(&[("a", pattern)], "start: \"x\" @a").expect_err("wrong");
+    assert!(errors[0].message.starts_with("in `@a`, line 2, column 2: "), "{errors:?}");
+    let ebnf = lark::Named::Ebnf { source: "root ::= gone".into(), options: None };
+    let errors = named(&[("a", ebnf)], "start: \"x\" @a").expect_err("wrong");
+    assert!(errors[0].message.starts_with("in `@a`, line 1, column 10: "), "{errors:?}");
+    assert_eq!(errors[0].span.start, 11);
     let schema = lark::Named::JsonSchema { schema: "{\"type\": \"nothing\"}".into(), options: None };
     let errors = named(&[("a", schema)], "start: @a").expect_err("wrong");
     assert!(errors[0].message.starts_with("in this schema"), "{errors:?}");

@@ -37,6 +37,15 @@ impl Unit {
         }
         vocabulary.bytes(token).iter().map(|byte| Self::Byte(*byte)).collect()
     }
+
+    /// Gives it to a matcher; false if that does not take it.
+    fn take(self, matcher: &mut Matcher) -> bool {
+        let taken = match self {
+            Self::Byte(byte) => matcher.accept_bytes(&[byte]),
+            Self::Special(token) => matcher.accept(token),
+        };
+        taken.is_ok() && !matcher.is_terminated()
+    }
 }
 
 /// How much is remembered about a text: entries of some 100 bytes.
@@ -544,6 +553,40 @@ impl Chart {
         Ok(reader.found)
     }
 
+    /// Where the ending of a captured text begins, counted from its beginning: `steps` are what is left of those that may be taken.
+    pub(super) fn border(
+        &mut self,
+        (body, ending): (ExprId, ExprId),
+        text: &[Unit],
+        steps: &mut usize,
+    ) -> Result<usize, LocateError> {
+        let ends = self.ends(body, text, steps)?;
+        for &at in ends.iter().rev() {
+            if self.ends(ending, &text[at..], steps)?.last() == Some(&(text.len() - at)) {
+                return Ok(at);
+            }
+        }
+        // The text was read as one with such an ending.
+        Ok(text.len())
+    }
+
+    /// The lengths of the beginnings of a text that an expression matches.
+    fn ends(&mut self, expr: ExprId, text: &[Unit], steps: &mut usize) -> Result<Vec<usize>, LocateError> {
+        let mut ends = Vec::new();
+        let Some(program) = self.program(expr)? else { return Ok(ends) };
+        let mut matcher = program.matcher();
+        for at in 0..=text.len() {
+            *steps = steps.checked_sub(1).ok_or(LocateError::TooLong { read: self.position })?;
+            if matcher.is_accepting() {
+                ends.push(at);
+            }
+            if !text.get(at).is_some_and(|unit| unit.take(&mut matcher)) {
+                break;
+            }
+        }
+        Ok(ends)
+    }
+
     /// The way from a terminal that is open, or may begin, to the root: who waits, and where what is waited for began.
     fn first_way(&self) -> Option<Vec<(Waiter, usize)>> {
         let top = (self.grammar.rule(self.grammar.root()).expr(), 0);
@@ -601,7 +644,7 @@ struct Captures<'c, 'g> {
 }
 
 /// How many steps are taken to take a text apart.
-const CAPTURE_STEPS: usize = 4_000_000;
+pub(super) const CAPTURE_STEPS: usize = 4_000_000;
 
 /// There are too many steps.
 struct TooMany;
@@ -752,12 +795,9 @@ impl Terminal {
                 fits
             }
             (At::Matcher(matcher), _, unit) => {
-                let taken = match unit {
-                    Unit::Byte(byte) => matcher.accept_bytes(&[byte]),
-                    Unit::Special(token) => matcher.accept(token),
-                };
+                let taken = unit.take(matcher);
                 self.may_end = matcher.is_accepting();
-                taken.is_ok() && !matcher.is_terminated()
+                taken
             }
             _ => false,
         }

@@ -43,7 +43,7 @@ use maskwright_grammar::{GrammarError, Temperature};
 use maskwright_vocab::TokenId;
 use serde_json::{Value, json};
 
-use self::chart::{Chart, Memory, Unit};
+use self::chart::{CAPTURE_STEPS, Chart, Memory, Told, Unit};
 pub use self::temperatures::Follower;
 pub use crate::compiled::Temperatures;
 use crate::{Category, Compiler, Constraint, Error, Options};
@@ -366,10 +366,10 @@ impl Compiler {
         let mut chart = Chart::new(parts, Arc::new(grammar), options.limits, Memory::Whole)?;
         chart.read(&units)?;
         let next_bytes = matcher.next_bytes();
-        let told = chart.tell(next_bytes);
+        let Told { readings, next, more } = chart.tell(next_bytes);
         let begin = |unit: usize| units[..unit].iter().filter(|unit| matches!(unit, Unit::Byte(_))).count();
         let bytes = begin(units.len());
-        let document = told.readings.iter().find_map(|reading| reading.document);
+        let document = readings.iter().find_map(|reading| reading.document);
         let path = document.and_then(|at| path::pointer(&units[at..]));
         let written: Vec<u8> = units
             .iter()
@@ -378,13 +378,8 @@ impl Compiler {
                 Unit::Special(_) => None,
             })
             .collect();
-        let captures = chart.captures()?.into_iter().map(|(capture, from, to)| {
-            let (begin, end) = capture.part.of(begin(from), begin(to));
-            Match { name: capture.name.to_string(), begin, end, text: written[begin..end].to_vec() }
-        });
-        let captures = captures.collect();
         let temperature = chart.temperature(next_bytes).map(Temperature::value);
-        let readings = told.readings.into_iter().map(|reading| Reading {
+        let readings = readings.into_iter().map(|reading| Reading {
             rules: reading
                 .rules
                 .into_iter()
@@ -398,15 +393,33 @@ impl Compiler {
                 may_end: terminal.may_end,
             }),
         });
+        let readings = readings.collect();
+        let caught: Vec<_> =
+            chart.captures()?.into_iter().map(|(capture, from, to)| (capture.clone(), from, to)).collect();
+        let mut steps = CAPTURE_STEPS;
+        let mut captures = Vec::with_capacity(caught.len());
+        for (capture, from, to) in caught {
+            let border = match capture.part.border() {
+                None => to,
+                Some(border) => from + chart.border(border, &units[from..to], &mut steps)?,
+            };
+            let (begin, end) = capture.part.of(begin(from), begin(to), begin(border));
+            captures.push(Match {
+                name: capture.name.into(),
+                begin,
+                end,
+                text: written[begin..end].to_vec(),
+            });
+        }
         Ok(Location {
             bytes,
             complete: matcher.is_accepting() || matcher.is_terminated(),
             path,
-            readings: readings.collect(),
-            next: told.next,
+            readings,
+            next,
             captures,
             temperature,
-            more: told.more,
+            more,
         })
     }
 }

@@ -44,7 +44,7 @@ class Grammar:
         tokenizer_info: TokenizerInfo | None = None,
         named_grammars: Mapping[str, Grammar | str] | None = None,
     ) -> Grammar:
-        """A Lark grammar. With ``tokenizer_info`` the tokens that it names are looked for; ``named_grammars`` are those that it calls as ``@name``, of Lark or of JSON schemas."""
+        """A Lark grammar. With ``tokenizer_info`` the tokens that it names are looked for; ``named_grammars`` are those that it calls as ``@name``; tags and unions of grammars cannot be called."""
         made = _checked(lark_grammar(lark_string, named_grammars))
         if tokenizer_info is not None:
             as_runtime_error(lambda: Compiler(tokenizer_info.vocabulary, workers=1).compile(made.constraint))

@@ -221,6 +221,7 @@ impl Parser<'_> {
                 return Ok(Atom::Json(schema.as_str().into(), options.clone()));
             }
             Some(Named::Lark(_)) => {}
+            Some(other) => return Ok(Atom::Foreign(name, Box::new(other.clone()))),
             None => {
                 let message = format!("no grammar named `{name}` was given");
                 let known = nearest(&name, self.grammars.keys().map(String::as_str));

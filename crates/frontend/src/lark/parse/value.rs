@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::super::ast::{Atom, Document};
 use super::super::lex::Kind;
 use super::super::params::{Bits, Comparison, Condition, Update};
-use super::super::substring;
 use super::{Parser, Read, Stop};
 use crate::notation::nearest;
+use crate::notation::substring;
 
 /// What can be computed from a parameter.
 const UPDATES: [&str; 6] = ["bit_and", "bit_or", "clear_bit", "decr", "incr", "set_bit"];

@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use maskwright_grammar::{ExprId, GrammarBuilder, RuleId};
 
 /// Every character is a chunk.
-pub(super) fn chars(text: &str) -> Vec<Box<str>> {
+pub(crate) fn chars(text: &str) -> Vec<Box<str>> {
     text.chars().map(|c| c.to_string().into()).collect()
 }
 
 /// Words, runs of white space, and runs of anything else are chunks.
-pub(super) fn words(text: &str) -> Vec<Box<str>> {
+pub(crate) fn words(text: &str) -> Vec<Box<str>> {
     let sort = |c: char| (c.is_whitespace(), c.is_alphanumeric() || c == '_');
     let mut chunks: Vec<String> = Vec::new();
     let mut before = None;

@@ -30,13 +30,13 @@ pub(crate) fn shortest(whole: ExprId, builder: &mut GrammarBuilder) -> ExprId {
 }
 
 /// The texts of the body before the first stop behind a match of the body.
-pub(super) fn before(body: ExprId, stop: &str, builder: &mut GrammarBuilder) -> ExprId {
+pub(crate) fn before(body: ExprId, stop: &str, builder: &mut GrammarBuilder) -> ExprId {
     let text = builder.bytes(stop.as_bytes());
     before_one_of(body, text, &[stop], builder)
 }
 
 /// The same for another stop; `None` if it is neither a choice of texts nor has a text that no other one overlaps, or is matched by nothing at all.
-pub(super) fn before_any(body: ExprId, stop: ExprId, builder: &mut GrammarBuilder) -> Option<ExprId> {
+pub(crate) fn before_any(body: ExprId, stop: ExprId, builder: &mut GrammarBuilder) -> Option<ExprId> {
     if may_be_empty(stop, builder) {
         return None;
     }
@@ -169,7 +169,7 @@ fn union(a: &CharSet, b: &CharSet) -> CharSet {
 }
 
 /// The length in bytes, if all texts have the same.
-pub(super) fn length(expr: ExprId, builder: &GrammarBuilder) -> Option<usize> {
+pub(crate) fn length(expr: ExprId, builder: &GrammarBuilder) -> Option<usize> {
     match builder.expr(expr) {
         Expr::Empty => Some(0),
         Expr::Bytes(bytes) => Some(bytes.len()),
@@ -192,7 +192,7 @@ pub(super) fn length(expr: ExprId, builder: &GrammarBuilder) -> Option<usize> {
 }
 
 /// What is said about every `stop`.
-pub(super) fn warning(stop: &str, span: Span) -> Diagnostic {
+pub(crate) fn warning(stop: &str, span: Span) -> Diagnostic {
     let (message, help) = if stop.is_empty() {
         ("an empty `stop` does nothing: the end of the text ends the whole text", "leave it out")
     } else {
