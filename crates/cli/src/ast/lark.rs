@@ -78,6 +78,7 @@ fn atom_tree(atom: &Atom, source: &Source) -> Tree {
         }
         Atom::Token(set) => Tree::leaf(set.to_string()),
         Atom::Json(text, _) => Tree::leaf(format!("schema {text}")),
+        Atom::Foreign(name, _) => Tree::leaf(format!("grammar @{name}")),
         Atom::Nested(place) => match source.documents.get(*place) {
             Some(document) => document_tree("nested grammar", document, source),
             None => Tree::leaf("nested grammar"),
