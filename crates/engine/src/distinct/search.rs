@@ -33,8 +33,8 @@ use crate::parser::mask::is_in_string;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
 use crate::parser::step::Buffers;
 use crate::parser::thread::Thread;
+use crate::program::At;
 use crate::program::network::Scope;
-use crate::program::{At, Place};
 use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
@@ -664,8 +664,8 @@ impl Trial<'_> {
         let mut bytes: Vec<u8> = live.iter().filter(is_shortest).collect();
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
         if bytes.iter().any(is_space) && !bytes.iter().all(is_space) {
-            let is_text = |byte: u8| threads.iter().any(|thread| self.is_in_text(thread, byte));
-            bytes.retain(|byte| !is_space(byte) || is_text(*byte));
+            let text = self.text_bytes(threads);
+            bytes.retain(|byte| !is_space(byte) || text.contains(*byte));
         }
         let required = self.required_bytes(threads);
         let narrow = self.narrow_bytes(threads);
@@ -747,15 +747,14 @@ impl Trial<'_> {
         self.is_check(behind) && !program.exits().reaches_nonzero(program, state)
     }
 
-    /// Whether a thread takes a byte inside of a string, or of a literal.
-    fn is_in_text(&self, thread: &Thread, byte: u8) -> bool {
+    /// The bytes that are taken inside of strings and literals, before or behind what may end here. Among the literals are line breaks that have to be written.
+    fn text_bytes(&mut self, threads: &[Thread]) -> ByteSet {
         let program = self.bound.program();
-        let At::Network(state) = thread.at else { return is_in_string(program, thread) };
-        match program.place(state) {
-            Place::Done => false,
-            Place::Node { low, high, .. } => low <= byte && byte <= high,
-            Place::Cell(cell) => program.step(cell, byte).is_some(),
-        }
+        let mut waiting = Vec::new();
+        self.wait(threads, &mut waiting);
+        let is_text = |thread: &Thread| thread.is_in_network() || is_in_string(program, thread);
+        let texts = waiting.iter().filter(|waiting| is_text(&waiting.thread));
+        texts.fold(ByteSet::EMPTY, |all, waiting| all.union(waiting.first))
     }
 }
 

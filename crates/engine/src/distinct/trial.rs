@@ -10,7 +10,7 @@ use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
 use crate::library::BoundProgram;
 use crate::parser::stack::{Arena, Mark, Resume, StackId};
-use crate::parser::step::{self, Buffers};
+use crate::parser::step::{self, Buffers, Waiting};
 use crate::parser::thread::Thread;
 use crate::program::{self, Kind, NetState};
 use crate::seen::Seen;
@@ -154,6 +154,13 @@ impl Trial<'_> {
         let before = self.text.len();
         let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
         step::live(self.bound.program(), &mut stacks, self.buffers, threads)
+    }
+
+    /// Finds everything that may take the next byte.
+    pub(super) fn wait(&mut self, threads: &[Thread], out: &mut Vec<Waiting>) {
+        let before = self.text.len();
+        let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
+        step::wait(self.bound.program(), &mut stacks, self.buffers, threads, true, out);
     }
 
     /// Whether a thread survives these bytes.

@@ -31,9 +31,11 @@ fn vocabulary() -> Arc<Vocabulary> {
 }
 
 fn compiler(order: KeyOrder) -> Compiler {
-    let options =
-        Options { json_schema: json_schema::Options::default().with_key_order(order), ..Options::default() };
-    Compiler::with_options(vocabulary(), options)
+    with_options(json_schema::Options::default().with_key_order(order))
+}
+
+fn with_options(json_schema: json_schema::Options) -> Compiler {
+    Compiler::with_options(vocabulary(), Options { json_schema, ..Options::default() })
 }
 
 struct Random(u64);
@@ -232,6 +234,25 @@ fn short_ways_are_found_beside_endless_ones() {
             let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect(schema);
             texts.iter().for_each(|text| compare_with_tokens(&bound, text));
             assert!(walk(schema, order, 20, 200) > 0, "{schema} ({order:?}): no walk came to an end");
+        }
+    }
+}
+
+/// A line break that has to be written is no white space that may be left out.
+#[test]
+fn line_breaks_that_must_come_lead_out() {
+    let schemas = [
+        r#"{"prefixItems":[{"multipleOf":3}],"uniqueItems":true,"unevaluatedItems":false}"#,
+        r#"{"items":{"multipleOf":2},"maxItems":1,"uniqueItems":true}"#,
+    ];
+    for schema in schemas {
+        for style in [Whitespace::Natural, Whitespace::Indent(2)] {
+            let options = json_schema::Options::default().with_whitespace(style);
+            let bound = with_options(options).compile(&Constraint::json_schema(schema)).expect(schema);
+            for text in ["[\n  12", "[\n  12.", "[\n  12.0"] {
+                compare_with_tokens(&bound, text);
+            }
+            assert!(bound.matcher().accept_bytes(b"[\n  12.0\n]").is_ok(), "{schema}");
         }
     }
 }
