@@ -232,7 +232,9 @@ fn short_ways_are_found_beside_endless_ones() {
     for (schema, texts) in cases {
         for order in [KeyOrder::Schema, KeyOrder::Any] {
             let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect(schema);
-            texts.iter().for_each(|text| compare_with_tokens(&bound, text));
+            for text in texts {
+                compare_with_tokens(&bound, text);
+            }
             assert!(walk(schema, order, 20, 200) > 0, "{schema} ({order:?}): no walk came to an end");
         }
     }
