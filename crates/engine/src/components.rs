@@ -1,7 +1,9 @@
-//! Strongly connected components of a graph.
+//! Strongly connected components of a graph: machines and what they call.
 
-/// Strongly connected components (Tarjan's algorithm with an explicit stack): the component of each vertex.
-pub(crate) fn components(edges: &[Vec<u32>]) -> Vec<u32> {
+use crate::program::network::MachineId;
+
+/// Strongly connected components (Tarjan's algorithm with an explicit stack): the component of each machine.
+pub(crate) fn components(edges: &[Vec<MachineId>]) -> Vec<u32> {
     const NEW: u32 = u32::MAX;
     let n = edges.len();
     let (mut order, mut low, mut component) = (vec![NEW; n], vec![0; n], vec![NEW; n]);
@@ -19,7 +21,7 @@ pub(crate) fn components(edges: &[Vec<u32>]) -> Vec<u32> {
                 stack.push(v);
             } else {
                 // Coming back from the callee looked at before.
-                let w = edges[v][edge - 1] as usize;
+                let w = edges[v][edge - 1].index();
                 if component[w] == NEW {
                     low[v] = low[v].min(low[w]);
                 }
@@ -28,7 +30,7 @@ pub(crate) fn components(edges: &[Vec<u32>]) -> Vec<u32> {
             let descend = loop {
                 let Some(&w) = edges[v].get(next) else { break None };
                 next += 1;
-                let w = w as usize;
+                let w = w.index();
                 if order[w] == NEW {
                     break Some(w);
                 }

@@ -18,6 +18,7 @@ use crate::looked;
 use crate::parser::line::{Line, Spot};
 use crate::parser::stack::{Arena, Frame, Register, Resume, StackId, Top};
 use crate::parser::thread::Thread;
+use crate::program::network::ScopeId;
 use crate::program::words::WordSetId;
 use crate::program::{At, Kind, NetState, Place};
 use crate::value;
@@ -32,7 +33,7 @@ const MAX_FORKS: u32 = 4_096;
 /// A scope on a stack, with what it has seen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct ScopeAt {
-    index: u32,
+    index: ScopeId,
     /// Its words, if it keeps a set of them.
     words: Option<WordSetId>,
     /// Its other values, if it lists them.

@@ -26,7 +26,7 @@ use maskwright_automata::{must_stop, must_stop_now};
 use smallvec::SmallVec;
 
 use super::CompileError;
-use crate::program::network::{Callee, Network, Node, NodeId, NodeRange};
+use crate::program::network::{Callee, MachineId, Network, Node, NodeId, NodeRange};
 use crate::seen::Seen;
 
 /// A choice with more alternatives than this becomes a tree.
@@ -80,16 +80,16 @@ pub(crate) fn factor_starts(network: &mut Network, max_nodes: usize) -> Result<(
             return Err(CompileError::Stopped);
         }
         let width = width(trees.network, machine);
-        trees.network.machines[machine as usize].width = width;
+        trees.network.machines[machine.index()].width = width;
         if width as usize > WIDE_CHOICE && trees.fuel > 0 {
-            is_tree[machine as usize] = trees.make_start(machine, &is_tree);
+            is_tree[machine.index()] = trees.make_start(machine, &is_tree);
         }
     }
     Ok(())
 }
 
 /// The machine that a node calls, if the caller ends where the callee does.
-fn tail_callee(network: &Network, node: NodeId) -> Option<u32> {
+fn tail_callee(network: &Network, node: NodeId) -> Option<MachineId> {
     match network.nodes[node.index()] {
         Node::Call { callee: Callee::Machine(machine), next }
             if matches!(network.nodes[next.index()], Node::Final) =>
@@ -101,26 +101,26 @@ fn tail_callee(network: &Network, node: NodeId) -> Option<u32> {
 }
 
 /// All machines, each behind those that its start calls last. There is no left recursion any more, so there is such an order.
-fn callees_first(network: &Network) -> Result<Vec<u32>, CompileError> {
+fn callees_first(network: &Network) -> Result<Vec<MachineId>, CompileError> {
     let mut order = Vec::with_capacity(network.machines.len());
     let mut is_done = vec![false; network.machines.len()];
     let mut work = Vec::new();
     // Callees come behind their callers as a rule, so that there is little to put on the stack.
-    for machine in (0..network.machines.len() as u32).rev() {
+    for machine in network.machine_ids().rev() {
         work.push(machine);
         while let Some(&machine) = work.last() {
             if must_stop() {
                 return Err(CompileError::Stopped);
             }
             let waiting = work.len();
-            if !is_done[machine as usize] {
-                let start = network.machines[machine as usize].start.iter();
+            if !is_done[machine.index()] {
+                let start = network.machines[machine.index()].start.iter();
                 let callees = start.filter_map(|&node| tail_callee(network, node));
-                work.extend(callees.filter(|&callee| !is_done[callee as usize]));
+                work.extend(callees.filter(|&callee| !is_done[callee.index()]));
             }
             if work.len() == waiting {
                 work.pop();
-                if !core::mem::replace(&mut is_done[machine as usize], true) {
+                if !core::mem::replace(&mut is_done[machine.index()], true) {
                     order.push(machine);
                 }
             }
@@ -130,12 +130,12 @@ fn callees_first(network: &Network) -> Result<Vec<u32>, CompileError> {
 }
 
 /// How many nodes a start has, tail calls followed. What is reached in two ways counts twice.
-fn width(network: &Network, machine: u32) -> u32 {
+fn width(network: &Network, machine: MachineId) -> u32 {
     let of = |&node: &NodeId| match tail_callee(network, node) {
-        Some(callee) => network.machines[callee as usize].width,
+        Some(callee) => network.machines[callee.index()].width,
         None => 1,
     };
-    network.machines[machine as usize].start.iter().map(of).fold(0, u32::saturating_add)
+    network.machines[machine.index()].start.iter().map(of).fold(0, u32::saturating_add)
 }
 
 /// The alternatives of a tree.
@@ -164,7 +164,7 @@ struct Trees<'n> {
 impl Trees<'_> {
     /// Gives a machine a start in which common beginnings are shared. Returns false, and leaves it as it is, if there is too much
     /// that cannot be.
-    fn make_start(&mut self, machine: u32, is_tree: &[bool]) -> bool {
+    fn make_start(&mut self, machine: MachineId, is_tree: &[bool]) -> bool {
         let (nodes, targets) = (self.network.nodes.len(), self.network.targets.len());
         let Some(list) = self.start(machine, is_tree) else {
             self.network.nodes.truncate(nodes);
@@ -172,36 +172,36 @@ impl Trees<'_> {
             return false;
         };
         let last = self.network.end();
-        let made = &mut self.network.machines[machine as usize];
+        let made = &mut self.network.machines[machine.index()];
         made.start = list.into();
         made.shared = NodeRange { start: NodeId(nodes as u32), end: last };
         let width = width(self.network, machine);
-        self.network.machines[machine as usize].width = width;
+        self.network.machines[machine.index()].width = width;
         true
     }
 
-    fn start(&mut self, machine: u32, is_tree: &[bool]) -> Option<Vec<NodeId>> {
-        let (mut own, mut called) = (Vec::new(), SmallVec::<[u32; 8]>::new());
-        for &node in &self.network.machines[machine as usize].start {
+    fn start(&mut self, machine: MachineId, is_tree: &[bool]) -> Option<Vec<NodeId>> {
+        let (mut own, mut called) = (Vec::new(), SmallVec::<[MachineId; 8]>::new());
+        for &node in &self.network.machines[machine.index()].start {
             match tail_callee(self.network, node) {
-                Some(callee) if is_tree[callee as usize] => called.push(callee),
-                Some(callee) if self.network.machines[callee as usize].width as usize <= WIDE_CHOICE => {
+                Some(callee) if is_tree[callee.index()] => called.push(callee),
+                Some(callee) if self.network.machines[callee.index()].width as usize <= WIDE_CHOICE => {
                     let mut nodes = SmallVec::new();
-                    self.network.wide_closure(&self.network.machines[callee as usize].start, &mut nodes);
+                    self.network.wide_closure(&self.network.machines[callee.index()].start, &mut nodes);
                     own.extend_from_slice(&nodes);
                 }
                 _ => own.push(node),
             }
         }
         // The others are added to the largest tree.
-        called.sort_by_key(|&callee| self.network.machines[callee as usize].start.len());
+        called.sort_by_key(|&callee| self.network.machines[callee.index()].start.len());
         let mut choice = Choice::default();
         if let Some(largest) = called.pop() {
-            let nodes = self.network.machines[largest as usize].start.iter();
+            let nodes = self.network.machines[largest.index()].start.iter();
             (choice.singles, choice.others) = nodes.partition(|node| self.single(**node).is_some());
         }
         for callee in called {
-            own.extend_from_slice(&self.network.machines[callee as usize].start);
+            own.extend_from_slice(&self.network.machines[callee.index()].start);
         }
         for node in own {
             self.add(&mut choice, node, 0);

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 
 use super::{CompileError, Place};
 use crate::components::components;
-use crate::program::network::{Callee, Machine, Network, Node, NodeId, NodeRange};
+use crate::program::network::{Callee, Machine, MachineId, Network, Node, NodeId, NodeRange};
 
 /// Finds where each machine begins, and rebuilds those that begin with themselves.
 pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) -> Result<(), CompileError> {
@@ -34,16 +34,16 @@ pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) ->
     }
     let left = left_calls(network);
     let components = components(&left);
-    let mut members: Vec<Vec<u32>> = vec![Vec::new(); network.machines.len()];
-    for (machine, &component) in components.iter().enumerate() {
-        members[component as usize].push(machine as u32);
+    let mut members: Vec<Vec<MachineId>> = vec![Vec::new(); network.machines.len()];
+    for (machine, &component) in network.machine_ids().zip(&components) {
+        members[component as usize].push(machine);
     }
-    let recursive: Vec<Vec<u32>> = members
+    let recursive: Vec<Vec<MachineId>> = members
         .into_iter()
-        .filter(|m| m.len() > 1 || m.first().is_some_and(|&a| left[a as usize].contains(&a)))
+        .filter(|m| m.len() > 1 || m.first().is_some_and(|&a| left[a.index()].contains(&a)))
         .collect();
     for members in recursive {
-        let old: Vec<_> = members.iter().map(|&m| network.machines[m as usize].clone()).collect();
+        let old: Vec<_> = members.iter().map(|&m| network.machines[m.index()].clone()).collect();
         // Every member gets a copy of all, so it is known before anything is copied how many nodes there will be.
         let size: usize = old.iter().map(|machine| machine.nodes.len() as usize + 1).sum();
         if size.saturating_mul(members.len()).saturating_add(network.nodes.len()) > max_nodes {
@@ -58,9 +58,9 @@ pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) ->
 }
 
 /// The machines that each machine calls before its first byte.
-fn left_calls(network: &Network) -> Vec<Vec<u32>> {
+fn left_calls(network: &Network) -> Vec<Vec<MachineId>> {
     let callees = |machine: &Machine| {
-        let mut callees: Vec<u32> = machine
+        let mut callees: Vec<MachineId> = machine
             .start
             .iter()
             .filter_map(|&node| match network.nodes[node.index()] {
@@ -76,8 +76,13 @@ fn left_calls(network: &Network) -> Vec<Vec<u32>> {
 }
 
 /// Gives `members[at]` its copy of the whole component. `old` holds the members as they were.
-fn rebuild(network: &mut Network, members: &[u32], old: &[Machine], at: usize) -> Result<(), CompileError> {
-    let is_member = |m: u32| members.binary_search(&m);
+fn rebuild(
+    network: &mut Network,
+    members: &[MachineId],
+    old: &[Machine],
+    at: usize,
+) -> Result<(), CompileError> {
+    let is_member = |m: MachineId| members.binary_search(&m);
     // 1. Copy the nodes of every member, one after the other; targets move along.
     let base = network.end();
     let mut offset = base.0;
@@ -141,7 +146,7 @@ fn rebuild(network: &mut Network, members: &[u32], old: &[Machine], at: usize) -
         let split = network.split_node(&targets);
         network.nodes[(machine.nodes.start.0 + shift[b]) as usize] = split;
     }
-    let machine = &mut network.machines[members[at] as usize];
+    let machine = &mut network.machines[members[at].index()];
     start.sort_unstable();
     machine.start = start.into();
     machine.nodes = NodeRange { start: base, end: NodeId(exit.0 + 1) };
@@ -168,7 +173,7 @@ mod tests {
         for machine in 0..count {
             let first = network.push(Node::Final);
             let behind = network.push(Node::Byte { low: b'x', high: b'x', next: first });
-            let callee = Callee::Machine((machine + 1) % count);
+            let callee = Callee::Machine(MachineId((machine + 1) % count));
             let call = network.push(Node::Call { callee, next: behind });
             let other = network.push(Node::Byte { low: b'y', high: b'y', next: first });
             let (nodes, start) =

@@ -17,7 +17,8 @@ use crate::leaf::Leaf;
 use crate::limits::Limits;
 use crate::program::LeafId;
 use crate::program::network::{
-    Callee, Limit, Loop, Machine, Network, Node, NodeId, NodeRange, Scope, Values, WordId,
+    Callee, Limit, LimitId, Loop, LoopId, Machine, MachineId, Network, Node, NodeId, NodeRange, Scope,
+    ScopeId, Values, WordId,
 };
 use crate::value;
 
@@ -79,10 +80,10 @@ pub(crate) fn build(
     };
     let root = grammar.rule(grammar.root()).expr();
     builder.machine(root);
-    let mut next = 0;
-    while next < builder.network.machines.len() {
-        builder.build_machine(next, next == 0)?;
-        next += 1;
+    let mut next = MachineId::ROOT;
+    while next.index() < builder.network.machines.len() {
+        builder.build_machine(next)?;
+        next.0 += 1;
     }
     Ok(builder.network)
 }
@@ -121,8 +122,8 @@ struct Builder<'g, 'l> {
     leaves: &'g mut Leaves<'l>,
     limits: &'g Limits,
     network: Network,
-    machine_of: FxHashMap<ExprId, u32>,
-    scope_of: FxHashMap<ExprId, u32>,
+    machine_of: FxHashMap<ExprId, MachineId>,
+    scope_of: FxHashMap<ExprId, ScopeId>,
     /// The numbers of the network's words.
     word_of: FxHashMap<Box<[u8]>, WordId>,
     /// What the values in each expression are like, if there are scopes.
@@ -137,17 +138,17 @@ struct Builder<'g, 'l> {
 
 impl Builder<'_, '_> {
     /// The machine for an expression; built later if it is new.
-    fn machine(&mut self, expr: ExprId) -> u32 {
+    fn machine(&mut self, expr: ExprId) -> MachineId {
         let machines = &mut self.network.machines;
         *self.machine_of.entry(expr).or_insert_with(|| {
             let (nodes, shared) = (NodeRange::default(), NodeRange::default());
             machines.push(Machine { expr, nodes, start: Box::default(), shared, width: 0 });
-            machines.len() as u32 - 1
+            MachineId(machines.len() as u32 - 1)
         })
     }
 
-    fn build_machine(&mut self, index: usize, is_root: bool) -> Result<(), CompileError> {
-        let expr = self.network.machines[index].expr;
+    fn build_machine(&mut self, machine: MachineId) -> Result<(), CompileError> {
+        let (expr, is_root) = (self.network.machines[machine.index()].expr, machine == MachineId::ROOT);
         let first = self.network.end();
         let last = self.network.push(Node::Final);
         let leaf =
@@ -164,7 +165,7 @@ impl Builder<'_, '_> {
             factor_splits(&mut self.network, first)?;
         }
         let nodes = NodeRange { start: first, end: self.network.end() };
-        let machine = &mut self.network.machines[index];
+        let machine = &mut self.network.machines[machine.index()];
         machine.nodes = nodes;
         // An unproductive root is reported before this pass; others are never called.
         machine.start = start.into_iter().collect();
@@ -251,7 +252,7 @@ impl Builder<'_, '_> {
                         is_mixed,
                         words,
                     });
-                    scopes.len() as u32 - 1
+                    ScopeId(scopes.len() as u32 - 1)
                 });
                 self.call(Callee::Scope(index), self.facts.nullable[id.index()], next)
             }
@@ -260,7 +261,7 @@ impl Builder<'_, '_> {
             &Expr::Limit { body, tokens } => {
                 let body = self.machine(body);
                 self.network.limits.push(Limit { body, tokens });
-                let callee = Callee::Limit(self.network.limits.len() as u32 - 1);
+                let callee = Callee::Limit(LimitId(self.network.limits.len() as u32 - 1));
                 self.call(callee, self.facts.nullable[id.index()], next)
             }
             Expr::Distinct(value) => {
@@ -471,7 +472,7 @@ impl Builder<'_, '_> {
         if copies > 1 && self.facts.size[i].saturating_mul(copies) > UNROLL_SIZE {
             let body = self.machine(body);
             self.network.loops.push(Loop { body, min, max });
-            let callee = Callee::Loop(self.network.loops.len() as u32 - 1);
+            let callee = Callee::Loop(LoopId(self.network.loops.len() as u32 - 1));
             return Ok(Some(self.call(callee, min == 0, next)));
         }
         self.unroll(body, min, max, next)
@@ -578,7 +579,7 @@ mod tests {
     fn is_open(grammar: &Grammar) -> bool {
         let program = super::super::compile(grammar, &AutomatonCache::default(), &Limits::default());
         let program = program.expect("the grammar compiles");
-        program.exits().scope_at(0, program.scope(0))
+        program.exits().scope_at(ScopeId(0), program.scope(ScopeId(0)))
     }
 
     #[test]

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::trial::Trial;
 use crate::parser::stack::{Frame, Register, Resume, StackId, Top};
 use crate::parser::thread::Thread;
+use crate::program::network::ScopeId;
 use crate::program::{At, NetState};
 
 /// With more threads, nothing is found.
@@ -90,7 +91,7 @@ impl Descent {
 }
 
 /// The scopes that are open.
-type Scopes = SmallVec<[(u32, Register); 8]>;
+type Scopes = SmallVec<[(ScopeId, Register); 8]>;
 
 /// What is found below the threads.
 #[derive(Default)]

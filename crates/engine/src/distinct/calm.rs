@@ -11,6 +11,7 @@ use crate::library::{AMPLE_VALUES, Tokens, set_bits};
 use crate::parser::stack::{Register, Resume, Top};
 use crate::parser::thread::Thread;
 use crate::program::LeafId;
+use crate::program::network::ScopeId;
 use crate::tuning::tuning;
 use crate::value;
 
@@ -25,7 +26,7 @@ impl Trial<'_> {
                 continue;
             };
             // A key that needs others is not like the rest.
-            let has_needs = |(index, _): &(u32, Register)| program.scope(*index).has_listed_needs();
+            let has_needs = |(index, _): &(ScopeId, Register)| program.scope(*index).has_listed_needs();
             if self.scopes_below(thread.stack, true).iter().any(has_needs) {
                 continue;
             }
@@ -124,7 +125,7 @@ impl Trial<'_> {
             return Some(Vec::new());
         }
         let program = self.bound.program();
-        let requires = |(index, _): &(u32, Register)| !program.scope(*index).listed().is_empty();
+        let requires = |(index, _): &(ScopeId, Register)| !program.scope(*index).listed().is_empty();
         if self.scopes_below(thread.stack, false).iter().any(requires) {
             return None;
         }

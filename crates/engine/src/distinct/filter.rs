@@ -31,7 +31,7 @@ use crate::parser::mask::is_in_string;
 use crate::parser::row::Row;
 use crate::parser::stack::{Register, Resume, StackId, Top};
 use crate::parser::thread::Thread;
-use crate::program::network::Values;
+use crate::program::network::{ScopeId, Values};
 use crate::tuning::tuning;
 use crate::value;
 
@@ -66,7 +66,7 @@ impl DistinctFilter<'_> {
     /// Corrects the mask. `several` are tokens of it that contain more than one value.
     pub(crate) fn apply(&mut self, several: &[u32]) {
         let program = self.trial.bound.program();
-        let mut open: SmallVec<[(u32, Register); 8]> = SmallVec::new();
+        let mut open: SmallVec<[(ScopeId, Register); 8]> = SmallVec::new();
         self.open_scopes(&mut open);
         // Values are JSON, and in JSON it does not depend on the thread whether one is inside a string.
         let in_string = self.trial.threads.iter().any(|thread| is_in_string(program, thread));
@@ -91,10 +91,10 @@ impl DistinctFilter<'_> {
         let in_value = !in_string || self.trial.threads.iter().any(may_be_value);
         let place = Place { in_string, in_value };
         // The first value of a scope is new, and what follows it leads on, unless the scope may not close without another.
-        let is_first = |index: u32, register: Register| {
+        let is_first = |index: ScopeId, register: Register| {
             register.is_empty() && register.may_close() && !program.open().is_narrow_scope(index)
         };
-        let is_finite = |&(index, register): &(u32, Register)| {
+        let is_finite = |&(index, register): &(ScopeId, Register)| {
             let values = program.scope(index).values;
             !is_first(index, register)
                 && (values == Values::Nested || self.may_run_out(index, register, &place))
@@ -113,7 +113,7 @@ impl DistinctFilter<'_> {
             self.keep_leading(self.trial.bound.library().value_tokens().closers.at(in_strings));
         }
         let may_end_badly =
-            |index: u32| program.scope(index).is_mixed || narrow && program.open().is_narrow_scope(index);
+            |index: ScopeId| program.scope(index).is_mixed || narrow && program.open().is_narrow_scope(index);
         if open.iter().any(|(index, _)| may_end_badly(*index)) {
             self.keep_value_ends(in_string);
         }
@@ -141,7 +141,7 @@ impl DistinctFilter<'_> {
     }
 
     /// Whether there may be no new value behind some token.
-    fn may_run_out(&self, index: u32, register: Register, place: &Place) -> bool {
+    fn may_run_out(&self, index: ScopeId, register: Register, place: &Place) -> bool {
         let program = self.trial.bound.program();
         // In a narrow scope, a value may also not be one of the words that have to follow it.
         let words =
@@ -264,7 +264,7 @@ impl DistinctFilter<'_> {
     }
 
     /// All scopes that are open, the innermost first.
-    fn open_scopes(&self, open: &mut SmallVec<[(u32, Register); 8]>) {
+    fn open_scopes(&self, open: &mut SmallVec<[(ScopeId, Register); 8]>) {
         let mut work: SmallVec<[StackId; 8]> = self.trial.threads.iter().map(|thread| thread.stack).collect();
         let forks = self.trial.threads.len() > 1;
         let mut visited = crate::seen::Seen::default();

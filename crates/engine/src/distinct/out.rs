@@ -9,7 +9,7 @@ use super::trial::Trial;
 use crate::count::UNBOUNDED;
 use crate::parser::stack::{Arena, Frame, Register, Resume, StackId, Top};
 use crate::parser::thread::Thread;
-use crate::program::network::Callee;
+use crate::program::network::{Callee, ScopeId};
 use crate::program::{At, NetState, Place, Program, join};
 use crate::seen::Seen;
 
@@ -17,7 +17,7 @@ use crate::seen::Seen;
 #[derive(Clone, Default)]
 pub(super) struct Above {
     /// The scopes for which everything that they require can be written on it.
-    open: SmallVec<[u32; 4]>,
+    open: SmallVec<[ScopeId; 4]>,
     /// The words that are written on a path on which no other check can fail.
     pub(super) words: Option<u128>,
     /// The same for an infinite path; see [`crate::program::Exits`].
@@ -149,7 +149,7 @@ impl Trial<'_> {
     }
 
     /// The next scopes on a stack, one for each way where it forks, or all of them.
-    pub(super) fn scopes_below(&self, stack: StackId, all: bool) -> SmallVec<[(u32, Register); 4]> {
+    pub(super) fn scopes_below(&self, stack: StackId, all: bool) -> SmallVec<[(ScopeId, Register); 4]> {
         let (mut scopes, mut work, mut frames) = (SmallVec::new(), vec![stack], Vec::new());
         let mut visited = Seen::default();
         while let Some(stack) = work.pop() {
@@ -203,13 +203,13 @@ impl Trial<'_> {
     }
 
     /// Whether a key that is required, or may be needed, was not seen.
-    fn lacks_wanted(&self, index: u32, register: Register) -> bool {
+    fn lacks_wanted(&self, index: ScopeId, register: Register) -> bool {
         let mut wanted = self.bound.program().scope(index).wanted.iter();
         wanted.any(|name| !self.registers.has(register, name))
     }
 
     /// The same of a key whose member has infinitely many values.
-    pub(super) fn misses_infinite(&self, index: u32, register: Register) -> bool {
+    pub(super) fn misses_infinite(&self, index: ScopeId, register: Register) -> bool {
         let program = self.bound.program();
         let mut wanted = program.scope(index).wanted.iter().zip(program.open().infinite(index));
         wanted.any(|(name, is_infinite)| *is_infinite && !self.registers.has(register, name))

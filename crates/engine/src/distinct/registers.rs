@@ -25,7 +25,7 @@ use crate::parser::log::Log;
 use crate::parser::stack::{Arena, Frame, Register, Resume, StackId, Stacks, When};
 use crate::parser::words::{Replaced, replace_nearest};
 use crate::program::Program;
-use crate::program::network::Scope;
+use crate::program::network::{Scope, ScopeId};
 use crate::value;
 
 const LACKS: u32 = 1 << 31;
@@ -123,7 +123,7 @@ impl Index {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// Whose list it is: another scope may require other values.
-    scope: u32,
+    scope: ScopeId,
     /// The list that this value was added to.
     older: Register,
     hash: u64,
@@ -305,7 +305,7 @@ impl Registers {
     /// The list with one more value; `None` if it is there already.
     fn add(
         &mut self,
-        scope: (u32, &Scope),
+        scope: (ScopeId, &Scope),
         older: Register,
         form: &[u8],
         whole: &ValueTokens,
@@ -477,7 +477,7 @@ mod tests {
     use maskwright_vocab::{TokenId, VocabularyBuilder};
 
     use super::*;
-    use crate::program::network::Values;
+    use crate::program::network::{MachineId, Values};
 
     impl Registers {
         /// The list with one more value, by looking through it.
@@ -497,7 +497,7 @@ mod tests {
         let expr = GrammarBuilder::new().empty();
         let scope = Scope {
             expr,
-            body: 0,
+            body: MachineId::ROOT,
             required: Box::default(),
             needs: Box::default(),
             wanted: Box::default(),
@@ -524,7 +524,7 @@ mod tests {
             let in_tokens: Vec<&[u8]> =
                 registers.forms(list).filter(|form| whole.tokens_with(form).is_some()).collect();
             assert!(registers.forms_in_tokens(list).eq(in_tokens));
-            match registers.add((0, &scope), list, form.as_bytes(), &whole) {
+            match registers.add((ScopeId(0), &scope), list, form.as_bytes(), &whole) {
                 None => {
                     assert!(expected);
                     old += 1;

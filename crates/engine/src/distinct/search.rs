@@ -34,7 +34,7 @@ use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks
 use crate::parser::step::Buffers;
 use crate::parser::thread::Thread;
 use crate::program::At;
-use crate::program::network::Scope;
+use crate::program::network::{Scope, ScopeId};
 use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
@@ -73,7 +73,7 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     let program = bound.program();
     let mut buffers = Buffers::default();
     buffers.meter.start(MAX_FRESH_STEPS);
-    let is_dead = |(index, scope): &(u32, &Scope)| {
+    let is_dead = |(index, scope): &(ScopeId, &Scope)| {
         let exits = program.exits();
         if exits.scope_at(*index, scope) {
             return false;
@@ -84,7 +84,7 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
         let start = Thread::network(program.start(scope.body), stack);
         can_complete(bound, &mut arena, &mut buffers, &[start]) == Some(false)
     };
-    (0..).zip(&program.network().scopes).filter(is_dead).map(|(_, scope)| scope.expr).collect()
+    (0..).map(ScopeId).zip(&program.network().scopes).filter(is_dead).map(|(_, scope)| scope.expr).collect()
 }
 
 /// Whether a text can be completed from these threads, before anything was seen; `None` if that takes too many steps to find out.
@@ -532,7 +532,7 @@ impl Trial<'_> {
                 Resume::Scope { index, register } => {
                     let has_needs = self.bound.program().scope(index).has_listed_needs();
                     is_freest &= register.is_before(registers) && register.may_close() && !has_needs;
-                    key.extend_from_slice(&[1, index]);
+                    key.extend_from_slice(&[1, index.0]);
                 }
                 _ => key.extend_from_slice(&[0, frame.raw, frame.count]),
             }

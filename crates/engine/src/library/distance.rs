@@ -23,7 +23,7 @@ use maskwright_vocab::{Trie, Vocabulary};
 
 use super::leaf_distance::{LeafDistances, NEVER};
 use super::new_values::NewValues;
-use crate::program::network::{Callee, Network, Node, NodeId};
+use crate::program::network::{Callee, MachineId, Network, Node, NodeId};
 use crate::program::{NetState, Place, Program};
 
 /// In larger networks, literals are spelled byte by byte.
@@ -81,8 +81,8 @@ impl Distances {
     }
 
     /// For so many more rounds of a machine.
-    pub(crate) fn rounds(&self, machine: u32, rounds: u32) -> u32 {
-        match self.machines[machine as usize] {
+    pub(crate) fn rounds(&self, machine: MachineId, rounds: u32) -> u32 {
+        match self.machines[machine.index()] {
             NEVER if rounds > 0 => NEVER,
             through => through.saturating_mul(rounds),
         }
@@ -99,7 +99,7 @@ struct NodeSearch<'n> {
     machines: Vec<u32>,
     /// Who comes to a node by one token, by a split or by a call; whose start it is.
     before: Grouped<NodeId>,
-    starts: Grouped<u32>,
+    starts: Grouped<MachineId>,
     /// The calls of each machine.
     calls: Grouped<NodeId>,
     work: BinaryHeap<Reverse<(u32, Item)>>,
@@ -108,7 +108,7 @@ struct NodeSearch<'n> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
     Node(NodeId),
-    Machine(u32),
+    Machine(MachineId),
 }
 
 impl<'n> NodeSearch<'n> {
@@ -123,12 +123,13 @@ impl<'n> NodeSearch<'n> {
                 }
                 Node::Call { callee, next } => {
                     before.push((next.0, at));
-                    calls.extend(network.machine_of(callee).map(|machine| (machine, at)));
+                    calls.extend(network.machine_of(callee).map(|machine| (machine.0, at)));
                 }
                 Node::Final => {}
             }
         }
-        let starts = (0..)
+        let starts = network
+            .machine_ids()
             .zip(&network.machines)
             .flat_map(|(machine, m)| m.start.iter().map(move |node| (node.0, machine)));
         let ends = (0..).map(NodeId).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final));
@@ -149,7 +150,7 @@ impl<'n> NodeSearch<'n> {
         while let Some(Reverse((tokens, item))) = self.work.pop() {
             let known = match item {
                 Item::Node(node) => &mut self.nodes[node.index()],
-                Item::Machine(machine) => &mut self.machines[machine as usize],
+                Item::Machine(machine) => &mut self.machines[machine.index()],
             };
             if tokens >= *known {
                 continue;
@@ -158,7 +159,7 @@ impl<'n> NodeSearch<'n> {
             match item {
                 Item::Node(node) => self.node_known(node, tokens),
                 Item::Machine(machine) => {
-                    for &call in self.calls.of(machine) {
+                    for &call in self.calls.of(machine.0) {
                         if let Node::Call { callee, next } = self.network.nodes[call.index()] {
                             let total = self.call(call, callee).saturating_add(self.nodes[next.index()]);
                             self.work.push(Reverse((total, Item::Node(call))));
@@ -190,12 +191,12 @@ impl<'n> NodeSearch<'n> {
             Callee::Leaf(leaf) => self.leaves[leaf.index()],
             Callee::Check => self.new_values.more(node).unwrap_or(NEVER),
             _ => self.network.machine_of(callee).map_or(NEVER, |machine| {
-                let through = self.machines[machine as usize];
+                let through = self.machines[machine.index()];
                 match callee {
                     Callee::Loop(index) => {
-                        through.saturating_mul(self.network.loops[index as usize].min.max(1))
+                        through.saturating_mul(self.network.loops[index.index()].min.max(1))
                     }
-                    Callee::Limit(index) if through > self.network.limits[index as usize].tokens => NEVER,
+                    Callee::Limit(index) if through > self.network.limits[index.index()].tokens => NEVER,
                     _ => through,
                 }
             }),

@@ -51,6 +51,7 @@ use crate::parser::mask::{MaskBuffers, Strategy};
 use crate::parser::stack::{Arena, Frame, Mark, StackId, Stacks};
 use crate::parser::step::{self, Buffers};
 use crate::parser::thread::Thread;
+use crate::program::network::MachineId;
 
 /// Matches one text against a constraint, token by token.
 #[derive(Debug)]
@@ -195,7 +196,7 @@ impl Matcher {
         self.distinct = program.has_lists().then(Box::default);
         self.budget = program.has_limits().then(Box::default);
         let stack = self.arena.push(program, Frame::FINISH, StackId::BOTTOM);
-        self.history.push(Thread::network(program.start(0), stack));
+        self.history.push(Thread::network(program.start(MachineId::ROOT), stack));
         let mark = self.arena.mark();
         let registers = registers::Mark::default();
         self.checkpoints.push(Checkpoint {

@@ -8,6 +8,7 @@ use super::step::Buffers;
 use super::thread::Thread;
 use crate::library::{BoundProgram, LineNodeId};
 use crate::program::Program;
+use crate::program::network::LoopId;
 use crate::program::words::Question;
 
 /// Stacks for a walk: what lies below the thread, and whatever the walk itself pushes on top.
@@ -281,7 +282,7 @@ impl Stacks for LineStacks<'_> {
         }
     }
 
-    fn counts(&mut self, index: u32, below: StackId, room: Option<u32>) {
+    fn counts(&mut self, index: LoopId, below: StackId, room: Option<u32>) {
         let Some(below) = below.line_node() else { return };
         let line = &mut *self.line;
         // A loop that the walk itself has begun there counts as well; it does no harm.

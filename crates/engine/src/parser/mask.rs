@@ -31,6 +31,7 @@ use crate::library::{
     Answer, AnswerId, BoundProgram, Difference, Key, Library, LineNodeId, Look, Memo, Part, Tokens, Words,
     most_more, ones, set_bits,
 };
+use crate::program::network::LoopId;
 use crate::program::{At, LeafId, NetState, Place, Program};
 use crate::tuning::{FastPath, may_take, tuning};
 use maskwright_vocab::Trie;
@@ -697,7 +698,7 @@ pub(crate) fn frame_key(
 }
 
 /// What a repetition counts, as far as a token can see; any room from `enough` on is the same.
-fn view_of_rounds(bound: &BoundProgram, index: u32, rounds: Count, enough: u32) -> u64 {
+fn view_of_rounds(bound: &BoundProgram, index: LoopId, rounds: Count, enough: u32) -> u64 {
     let program = bound.program();
     program.counts().view_of_room(rounds, program.counted(index).bounds(), bound.horizon() + 1, enough)
 }

@@ -36,7 +36,7 @@ use smallvec::{SmallVec, smallvec};
 use super::log::Log;
 use crate::count::Count;
 use crate::library::LineNodeId;
-use crate::program::network::Scope;
+use crate::program::network::{LimitId, LoopId, Scope, ScopeId};
 use crate::program::words::{Question, WordSetId};
 use crate::program::{IS_LIMIT, IS_LOOP, IS_SCOPE, IS_WORDS, NetState, Program};
 use crate::tuning::tuning;
@@ -100,16 +100,16 @@ pub(crate) enum Resume {
     /// The root is done.
     Finish,
     Loop {
-        index: u32,
+        index: LoopId,
         rounds: Count,
     },
     Scope {
-        index: u32,
+        index: ScopeId,
         register: Register,
     },
     /// The end of a scope that keeps a set of words. If it lists other values as well, that frame is below.
     Words {
-        index: u32,
+        index: ScopeId,
         set: WordSetId,
     },
     Limit {
@@ -125,20 +125,20 @@ impl Frame {
         Self { raw: state.raw(), count: 0 }
     }
 
-    pub(crate) fn counted(index: u32, rounds: Count) -> Self {
-        Self { raw: index | IS_LOOP, count: rounds.raw() }
+    pub(crate) fn counted(index: LoopId, rounds: Count) -> Self {
+        Self { raw: index.0 | IS_LOOP, count: rounds.raw() }
     }
 
-    pub(crate) fn scope(index: u32, register: Register) -> Self {
-        Self { raw: index | IS_SCOPE, count: register.0 }
+    pub(crate) fn scope(index: ScopeId, register: Register) -> Self {
+        Self { raw: index.0 | IS_SCOPE, count: register.0 }
     }
 
-    pub(crate) fn words(index: u32, set: WordSetId) -> Self {
-        Self { raw: index | IS_WORDS, count: set.0 }
+    pub(crate) fn words(index: ScopeId, set: WordSetId) -> Self {
+        Self { raw: index.0 | IS_WORDS, count: set.0 }
     }
 
-    pub(crate) fn limit(index: u32, deadline: u32) -> Self {
-        Self { raw: index | IS_LIMIT, count: deadline }
+    pub(crate) fn limit(index: LimitId, deadline: u32) -> Self {
+        Self { raw: index.0 | IS_LIMIT, count: deadline }
     }
 
     #[inline]
@@ -146,13 +146,13 @@ impl Frame {
         match self.raw >> 30 {
             0 | 2 => Resume::At(NetState::from_raw(self.raw)),
             1 if self.raw & IS_WORDS == IS_WORDS => {
-                Resume::Words { index: self.raw & !IS_WORDS, set: WordSetId(self.count) }
+                Resume::Words { index: ScopeId(self.raw & !IS_WORDS), set: WordSetId(self.count) }
             }
             1 if self.raw & IS_LIMIT == IS_LIMIT => Resume::Limit { deadline: self.count },
             1 if self.raw & IS_SCOPE == IS_SCOPE => {
-                Resume::Scope { index: self.raw & !IS_SCOPE, register: Register(self.count) }
+                Resume::Scope { index: ScopeId(self.raw & !IS_SCOPE), register: Register(self.count) }
             }
-            1 => Resume::Loop { index: self.raw & !IS_LOOP, rounds: Count::from_raw(self.count) },
+            1 => Resume::Loop { index: LoopId(self.raw & !IS_LOOP), rounds: Count::from_raw(self.count) },
             _ => Resume::Finish,
         }
     }
@@ -181,7 +181,7 @@ pub(crate) trait Stacks {
     fn effort(&mut self) -> u32;
 
     /// Another round of a loop on a stack begins, and leaves this room for more; or it would, if there were room for it.
-    fn counts(&mut self, _index: u32, _below: StackId, _room: Option<u32>) {}
+    fn counts(&mut self, _index: LoopId, _below: StackId, _room: Option<u32>) {}
 
     /// Somebody asks what a scope has seen of its words.
     fn asks(&mut self, _words: Frame, _below: StackId, _question: Question) {}

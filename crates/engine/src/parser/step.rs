@@ -15,7 +15,7 @@ use super::thread::Thread;
 use super::words::{self, add_living, may_close};
 use crate::count::{Bounds, Count};
 use crate::leaf::{Leaf, LeafState, TextNext};
-use crate::program::network::Callee;
+use crate::program::network::{Callee, LoopId};
 use crate::program::words::Words;
 use crate::program::{At, Call, Cell, Kind, LeafId, NetState, Place, Program};
 use crate::seen::Seen;
@@ -695,7 +695,7 @@ fn resume_at<S: Stacks>(
 fn next_round<S: Stacks>(
     program: &Program,
     stacks: &mut S,
-    index: u32,
+    index: LoopId,
     rounds: Count,
     below: StackId,
 ) -> (Option<Count>, bool) {

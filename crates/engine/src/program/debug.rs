@@ -44,14 +44,14 @@ impl Program {
 
     fn callee_name(&self, callee: Callee) -> String {
         match callee {
-            Callee::Machine(index) => match self.network.machines.get(index as usize) {
-                Some(machine) => format!("machine {index} `{}`", self.machine_name(machine)),
-                None => format!("machine {index}"),
+            Callee::Machine(index) => match self.network.machines.get(index.index()) {
+                Some(machine) => format!("machine {} `{}`", index.0, self.machine_name(machine)),
+                None => format!("machine {}", index.0),
             },
             Callee::Leaf(leaf) => format!("leaf {}", leaf.index()),
-            Callee::Loop(index) => format!("loop {index}"),
-            Callee::Scope(index) => format!("scope {index}"),
-            Callee::Limit(index) => format!("limit {index}"),
+            Callee::Loop(index) => format!("loop {}", index.0),
+            Callee::Scope(index) => format!("scope {}", index.0),
+            Callee::Limit(index) => format!("limit {}", index.0),
             Callee::Check => "check".to_owned(),
         }
     }
@@ -69,11 +69,11 @@ impl fmt::Display for Listing<'_> {
             }
         }
         for (index, counted) in program.network.loops.iter().enumerate() {
-            writeln!(f, "loop {index}: machine {}, {}", counted.body, Bounds(counted.min, counted.max))?;
+            writeln!(f, "loop {index}: machine {}, {}", counted.body.0, Bounds(counted.min, counted.max))?;
         }
         for (index, scope) in program.network.scopes.iter().enumerate() {
             let (required, needs) = (scope.required.len(), scope.needs.len());
-            write!(f, "scope {index}: machine {}, {required} keys required", scope.body)?;
+            write!(f, "scope {index}: machine {}, {required} keys required", scope.body.0)?;
             if needs > 0 {
                 write!(f, ", {needs} pairs of which one needs the other")?;
             }

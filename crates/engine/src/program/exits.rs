@@ -12,7 +12,7 @@
 use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::network::{Callee, MAX_WORDS, Network, Node, NodeId, Scope};
+use super::network::{Callee, MAX_WORDS, MachineId, Network, Node, NodeId, Scope, ScopeId};
 use super::{NetState, Place, Program};
 use crate::components::components;
 use crate::leaf::Leaf;
@@ -24,7 +24,7 @@ pub(super) struct Backward {
     /// The calls of a machine.
     calls: Grouped<NodeId>,
     /// The machines that a node is a start of.
-    starts: Grouped<u32>,
+    starts: Grouped<MachineId>,
 }
 
 impl Backward {
@@ -39,12 +39,12 @@ impl Backward {
                 }
                 Node::Call { callee, next } => {
                     nodes.push((next.0, id));
-                    calls.extend(network.machine_of(callee).map(|machine| (machine, id)));
+                    calls.extend(network.machine_of(callee).map(|machine| (machine.0, id)));
                 }
                 Node::Final => {}
             }
         }
-        let starts = (0u32..).zip(&network.machines);
+        let starts = network.machine_ids().zip(&network.machines);
         let starts = starts.flat_map(|(at, machine)| machine.start.iter().map(move |node| (node.0, at)));
         Self {
             nodes: Grouped::new(network.nodes.len(), nodes.iter().copied()),
@@ -83,10 +83,10 @@ impl Needed {
             }
             work.extend_from_slice(back.nodes.of(node.0));
             for &machine in back.starts.of(node.0) {
-                let start = network.machines[machine as usize].start.iter();
+                let start = network.machines[machine.index()].start.iter();
                 let new = start.fold(u128::MAX, |all, node| all & needed.nodes[node.index()]);
-                if core::mem::replace(&mut needed.machines[machine as usize], new) != new {
-                    work.extend_from_slice(back.calls.of(machine));
+                if core::mem::replace(&mut needed.machines[machine.index()], new) != new {
+                    work.extend_from_slice(back.calls.of(machine.0));
                 }
             }
         }
@@ -106,7 +106,7 @@ impl Needed {
                     Callee::Check => network.followed_word(id).map_or(0, |word| 1 << word),
                     // Its values are told apart by themselves.
                     Callee::Scope(_) | Callee::Leaf(_) => 0,
-                    _ => network.machine_of(callee).map_or(0, |machine| self.machines[machine as usize]),
+                    _ => network.machine_of(callee).map_or(0, |machine| self.machines[machine.index()]),
                 };
                 called | self.nodes[next.index()]
             }
@@ -114,8 +114,8 @@ impl Needed {
     }
 
     /// By every path through a machine.
-    pub(crate) fn machine(&self, machine: u32) -> u128 {
-        self.machines[machine as usize]
+    pub(crate) fn machine(&self, machine: MachineId) -> u128 {
+        self.machines[machine.index()]
     }
 
     /// By every path from a state to the end of its machine.
@@ -257,13 +257,13 @@ impl Finder<'_> {
     }
 
     /// A path through a machine was found. Follows the calls of it that lead on to an end.
-    fn add_machine(&mut self, machine: u32, words: Words, is_infinite: bool) {
+    fn add_machine(&mut self, machine: MachineId, words: Words, is_infinite: bool) {
         let paths = if is_infinite { &mut self.exits.infinite } else { &mut self.exits.paths };
-        if paths.machines[machine as usize].is_some() {
+        if paths.machines[machine.index()].is_some() {
             return;
         }
-        paths.machines[machine as usize] = Some(words);
-        for &call in self.back.calls.of(machine) {
+        paths.machines[machine.index()] = Some(words);
+        for &call in self.back.calls.of(machine.0) {
             let Node::Call { next, .. } = self.network.nodes[call.index()] else { continue };
             let written = self.exits.written(self.network, call);
             let after = self.exits.paths.nodes[next.index()];
@@ -278,12 +278,12 @@ impl Finder<'_> {
 
     /// The machines that call themselves, perhaps through others, with a digit that is not zero or a bracket in front of the call: with each round, there is another
     /// value.
-    fn growing(&self) -> Vec<u32> {
+    fn growing(&self) -> Vec<MachineId> {
         let network = self.network;
         let count = network.machines.len();
-        let mut calls: Vec<Vec<u32>> = vec![Vec::new(); count];
-        let mut grown: Vec<(u32, u32)> = Vec::new();
-        for (index, machine) in (0..).zip(&network.machines) {
+        let mut calls: Vec<Vec<MachineId>> = vec![Vec::new(); count];
+        let mut grown: Vec<(MachineId, MachineId)> = Vec::new();
+        for (index, machine) in network.machine_ids().zip(&network.machines) {
             let mut seen: FxHashSet<(NodeId, bool)> = FxHashSet::default();
             let mut work: Vec<(NodeId, bool)> = machine.start.iter().map(|node| (*node, false)).collect();
             while let Some((node, grows)) = work.pop() {
@@ -295,7 +295,7 @@ impl Finder<'_> {
                     && self.exits.leads_out(next)
                     && !matches!(callee, Callee::Limit(_))
                 {
-                    calls[index as usize].push(called);
+                    calls[index.index()].push(called);
                     if grows {
                         grown.push((index, called));
                     }
@@ -317,7 +317,8 @@ impl Finder<'_> {
             }
         }
         let component = components(&calls);
-        let is_cycle = |(from, to): &&(u32, u32)| component[*from as usize] == component[*to as usize];
+        let is_cycle =
+            |(from, to): &&(MachineId, MachineId)| component[from.index()] == component[to.index()];
         grown.iter().filter(is_cycle).map(|(from, _)| *from).collect()
     }
 }
@@ -357,11 +358,11 @@ impl Exits {
             Node::Call { callee: Callee::Check, .. } => network.followed_word(node).map(|word| 1 << word),
             Node::Call { callee: Callee::Scope(index), .. } => {
                 // Its values are told apart by themselves.
-                self.scope_at(index, &network.scopes[index as usize]).then_some(0)
+                self.scope_at(index, &network.scopes[index.index()]).then_some(0)
             }
             Node::Call { callee, .. } => {
                 let Some(machine) = network.machine_of(callee) else { return Some(0) };
-                let words = self.paths.machines[machine as usize]?;
+                let words = self.paths.machines[machine.index()]?;
                 (words == 0 || network.rounds(callee).min <= 1).then_some(words)
             }
             Node::Byte { .. } | Node::Split { .. } | Node::Final => Some(0),
@@ -374,11 +375,11 @@ impl Exits {
         match callee {
             Callee::Leaf(leaf) => (self.infinite_leaves.get(leaf.index()) == Some(&true)).then_some(0),
             Callee::Scope(index) => {
-                let scope = &network.scopes[index as usize];
+                let scope = &network.scopes[index.index()];
                 let is_infinite = if scope.listed().is_empty() {
                     self.infinite_machine(scope.body).is_some()
                 } else {
-                    self.scopes[index as usize].is_infinite
+                    self.scopes[index.index()].is_infinite
                 };
                 is_infinite.then_some(0)
             }
@@ -389,7 +390,7 @@ impl Exits {
                 let others = if network.rounds(callee).min <= 1 {
                     Some(0)
                 } else {
-                    self.paths.machines[machine as usize]
+                    self.paths.machines[machine.index()]
                 };
                 (others == Some(0)).then(|| self.infinite_machine(machine))?
             }
@@ -404,21 +405,21 @@ impl Exits {
     }
 
     /// Whether a machine has a path from its start to its end on which no check can fail.
-    pub(crate) fn machine(&self, machine: u32) -> bool {
-        self.paths.machines[machine as usize] == Some(0)
+    pub(crate) fn machine(&self, machine: MachineId) -> bool {
+        self.paths.machines[machine.index()] == Some(0)
     }
 
     /// The words on an infinite path through a machine.
-    pub(crate) fn infinite_machine(&self, machine: u32) -> Option<Words> {
-        self.infinite.machines.get(machine as usize).copied().flatten()
+    pub(crate) fn infinite_machine(&self, machine: MachineId) -> Option<Words> {
+        self.infinite.machines.get(machine.index()).copied().flatten()
     }
 
     /// Whether a scope that has seen nothing can be completed: its body by any words or by one value, or all that it requires can be written.
-    pub(crate) fn scope_at(&self, index: u32, scope: &Scope) -> bool {
+    pub(crate) fn scope_at(&self, index: ScopeId, scope: &Scope) -> bool {
         if scope.wanted.is_empty() {
-            self.paths.machines[scope.body as usize].is_some() || self.scopes[index as usize].is_single
+            self.paths.machines[scope.body.index()].is_some() || self.scopes[index.index()].is_single
         } else {
-            self.scopes[index as usize].is_open
+            self.scopes[index.index()].is_open
         }
     }
 
@@ -486,7 +487,7 @@ fn nonzero(network: &Network, back: &Backward) -> Box<[bool]> {
         if !core::mem::replace(&mut found[node.index()], true) {
             work.extend_from_slice(back.nodes.of(node.0));
             let machines = back.starts.of(node.0).iter();
-            machines.for_each(|machine| work.extend_from_slice(back.calls.of(*machine)));
+            machines.for_each(|machine| work.extend_from_slice(back.calls.of(machine.0)));
         }
     }
     found

@@ -32,7 +32,8 @@ use crate::leaf::{Automaton, Leaf, json_string};
 use crate::limits::Limits;
 use crate::program::network::Values;
 use crate::program::network::{
-    Callee, Limit, Loop, Machine, Network, Node, NodeId, Scope, WordId, WordScope,
+    Callee, Limit, LimitId, Loop, LoopId, Machine, MachineId, Network, Node, NodeId, Scope, ScopeId, WordId,
+    WordScope,
 };
 use crate::store::Store;
 
@@ -301,12 +302,12 @@ impl Program {
     }
 
     /// A scope that keeps a set of words, with all such sets; `None` if it keeps none.
-    pub(crate) fn word_scope(&self, index: u32) -> Option<(&Words, &WordScope)> {
+    pub(crate) fn word_scope(&self, index: ScopeId) -> Option<(&Words, &WordScope)> {
         self.words.as_ref().zip(self.scope(index).words.as_deref())
     }
 
     /// Whether the words of a scope come in one order, so that it may be too late for one of them.
-    pub(crate) fn has_order(&self, index: u32) -> bool {
+    pub(crate) fn has_order(&self, index: ScopeId) -> bool {
         self.scope(index).words.as_ref().is_some_and(|words| !words.behind.is_empty())
     }
 
@@ -325,7 +326,7 @@ impl Program {
     }
 
     /// Whether a scope that keeps a set of words has seen one, by its form.
-    pub(crate) fn has_seen(&self, index: u32, set: WordSetId, form: &[u8]) -> bool {
+    pub(crate) fn has_seen(&self, index: ScopeId, set: WordSetId, form: &[u8]) -> bool {
         let Some((words, scope)) = self.word_scope(index) else { return false };
         let word = self.network.words.iter().position(|word| **word == *form);
         word.is_some_and(|at| words.has(scope, set, WordId(at as u32)))
@@ -461,12 +462,12 @@ impl Program {
         self.plain_string
     }
 
-    pub(crate) fn scope(&self, index: u32) -> &Scope {
-        &self.network.scopes[index as usize]
+    pub(crate) fn scope(&self, index: ScopeId) -> &Scope {
+        &self.network.scopes[index.index()]
     }
 
-    pub(crate) fn limit(&self, index: u32) -> &Limit {
-        &self.network.limits[index as usize]
+    pub(crate) fn limit(&self, index: LimitId) -> &Limit {
+        &self.network.limits[index.index()]
     }
 
     /// Whether tokens are counted somewhere.
@@ -503,8 +504,8 @@ impl Program {
         !self.network.scopes.is_empty()
     }
 
-    pub(crate) fn counted(&self, index: u32) -> &Loop {
-        &self.network.loops[index as usize]
+    pub(crate) fn counted(&self, index: LoopId) -> &Loop {
+        &self.network.loops[index.index()]
     }
 
     /// Whether the empty text matches.
@@ -531,13 +532,13 @@ impl Program {
     }
 
     /// The state that a machine starts in. It never returns before the first byte.
-    pub(crate) fn start(&self, machine: u32) -> NetState {
-        let known = self.starts[machine as usize].load(Ordering::Acquire);
+    pub(crate) fn start(&self, machine: MachineId) -> NetState {
+        let known = self.starts[machine.index()].load(Ordering::Acquire);
         if known != 0 {
             return NetState(known);
         }
-        let state = self.after(&self.network.machines[machine as usize].start);
-        self.starts[machine as usize].store(state.0, Ordering::Release);
+        let state = self.after(&self.network.machines[machine.index()].start);
+        self.starts[machine.index()].store(state.0, Ordering::Release);
         state
     }
 
@@ -685,19 +686,19 @@ impl Program {
 
     /// The bytes that a machine can begin with. Machines call each other in long chains, hence the explicit
     /// stack; there is no left recursion any more, so it ends.
-    fn first(&self, machine: u32) -> ByteSet {
-        if let Some(known) = self.firsts[machine as usize].get() {
+    fn first(&self, machine: MachineId) -> ByteSet {
+        if let Some(known) = self.firsts[machine.index()].get() {
             return *known;
         }
         let mut work = vec![machine];
         while let Some(&machine) = work.last() {
-            let cell = &self.firsts[machine as usize];
+            let cell = &self.firsts[machine.index()];
             if cell.get().is_some() {
                 work.pop();
                 continue;
             }
             let (mut first, waiting) = (ByteSet::EMPTY, work.len());
-            for &node in &self.network.machines[machine as usize].start {
+            for &node in &self.network.machines[machine.index()].start {
                 let callee = match self.network.nodes[node.index()] {
                     Node::Byte { low, high, .. } => {
                         first.insert_range(low, high);
@@ -714,7 +715,7 @@ impl Program {
                     },
                     Node::Split { .. } | Node::Final => continue,
                 };
-                match self.firsts[callee as usize].get() {
+                match self.firsts[callee.index()].get() {
                     Some(known) => first = first.union(*known),
                     None => work.push(callee),
                 }
@@ -725,7 +726,7 @@ impl Program {
                 let _ = cell.set(first);
             }
         }
-        self.firsts[machine as usize].get().copied().unwrap_or(ByteSet::EMPTY)
+        self.firsts[machine.index()].get().copied().unwrap_or(ByteSet::EMPTY)
     }
 
     /// The state that consists of these nodes and what splits lead to.

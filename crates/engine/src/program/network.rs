@@ -83,6 +83,53 @@ impl NodeRange {
     }
 }
 
+/// A machine of a [`Network`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct MachineId(pub(crate) u32);
+
+impl MachineId {
+    /// The machine of the root.
+    pub(crate) const ROOT: Self = Self(0);
+
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A [`Loop`] of a [`Network`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct LoopId(pub(crate) u32);
+
+impl LoopId {
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A [`Scope`] of a [`Network`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ScopeId(pub(crate) u32);
+
+impl ScopeId {
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A [`Limit`] of a [`Network`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct LimitId(pub(crate) u32);
+
+impl LimitId {
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A value of which a check allows no other, by its place in [`Network::words`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WordId(pub(crate) u32);
@@ -118,14 +165,14 @@ pub(crate) enum Node {
 /// What a call goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Callee {
-    Machine(u32),
+    Machine(MachineId),
     Leaf(LeafId),
     /// A counted repetition of a machine.
-    Loop(u32),
+    Loop(LoopId),
     /// A machine inside which values are told apart.
-    Scope(u32),
+    Scope(ScopeId),
     /// A machine that may take so many tokens and no more.
-    Limit(u32),
+    Limit(LimitId),
     /// Takes no byte: the value that has just ended must be new to its scope.
     Check,
 }
@@ -148,7 +195,7 @@ pub(crate) struct Machine {
 /// `body`, from `min` to `max` times, counted on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Loop {
-    pub(crate) body: u32,
+    pub(crate) body: MachineId,
     pub(crate) min: u32,
     /// `u32::MAX` stands for "no bound".
     pub(crate) max: u32,
@@ -168,7 +215,7 @@ pub(crate) type Need = (Box<[u8]>, Box<[u8]>);
 pub(crate) struct Scope {
     /// What it is in the grammar.
     pub(crate) expr: ExprId,
-    pub(crate) body: u32,
+    pub(crate) body: MachineId,
     /// The strings that must be among the values when it ends, in the form in which values are compared.
     pub(crate) required: Box<[Box<[u8]>]>,
     /// Ascending.
@@ -228,11 +275,11 @@ impl Scope {
 /// `body`, in at most so many tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
-    pub(crate) body: u32,
+    pub(crate) body: MachineId,
     pub(crate) tokens: u32,
 }
 
-/// All machines. The root's is number 0.
+/// All machines. The root's is [`MachineId::ROOT`].
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
@@ -273,6 +320,11 @@ impl Network {
     /// The place of the next node.
     pub(crate) fn end(&self) -> NodeId {
         NodeId(self.nodes.len() as u32)
+    }
+
+    /// All machines, from the root's on.
+    pub(crate) fn machine_ids(&self) -> impl DoubleEndedIterator<Item = MachineId> + Clone + use<> {
+        (0..self.machines.len() as u32).map(MachineId)
     }
 
     /// Adds a node.
@@ -336,10 +388,10 @@ impl Network {
                 Node::Call { callee: Callee::Machine(machine), next }
                     if wide
                         && matches!(self.nodes[next.index()], Node::Final)
-                        && found.len() + self.machines[machine as usize].width as usize <= WIDE =>
+                        && found.len() + self.machines[machine.index()].width as usize <= WIDE =>
                 {
                     if seen.insert(node) {
-                        work.extend_from_slice(&self.machines[machine as usize].start);
+                        work.extend_from_slice(&self.machines[machine.index()].start);
                     }
                 }
                 Node::Byte { .. } | Node::Call { .. } => found.push(node),
@@ -369,12 +421,12 @@ impl Network {
     }
 
     /// The machine that a call runs, if it runs one.
-    pub(crate) fn machine_of(&self, callee: Callee) -> Option<u32> {
+    pub(crate) fn machine_of(&self, callee: Callee) -> Option<MachineId> {
         match callee {
             Callee::Machine(machine) => Some(machine),
-            Callee::Loop(index) => Some(self.loops[index as usize].body),
-            Callee::Scope(index) => Some(self.scopes[index as usize].body),
-            Callee::Limit(index) => Some(self.limits[index as usize].body),
+            Callee::Loop(index) => Some(self.loops[index.index()].body),
+            Callee::Scope(index) => Some(self.scopes[index.index()].body),
+            Callee::Limit(index) => Some(self.limits[index.index()].body),
             Callee::Leaf(_) | Callee::Check => None,
         }
     }
@@ -382,7 +434,7 @@ impl Network {
     /// How often a call runs its machine.
     pub(crate) fn rounds(&self, callee: Callee) -> Bounds {
         match callee {
-            Callee::Loop(index) => self.loops[index as usize].bounds(),
+            Callee::Loop(index) => self.loops[index.index()].bounds(),
             _ => Bounds { min: 1, max: 1 },
         }
     }

@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::exits::{Backward, Exits, Fresh};
-use super::network::{Callee, Need, Network, Node, NodeId, Scope};
+use super::network::{Callee, LoopId, MachineId, Need, Network, Node, NodeId, Scope, ScopeId};
 use super::{NetState, Place, Program};
 use crate::count::{Bounds, UNBOUNDED};
 use crate::leaf::Leaf;
@@ -31,13 +31,13 @@ const BATCH: usize = u64::BITS as usize;
 #[derive(Debug, Default)]
 pub(crate) struct Open {
     /// The scopes that a node is open for.
-    nodes: FxHashMap<NodeId, SmallVec<[u32; 1]>>,
+    nodes: FxHashMap<NodeId, SmallVec<[ScopeId; 1]>>,
     /// The same for loops without a maximum, between two rounds.
-    loops: FxHashMap<u32, SmallVec<[u32; 1]>>,
+    loops: FxHashMap<LoopId, SmallVec<[ScopeId; 1]>>,
     /// The nodes of machines in which no value is checked.
     quiet: Box<[bool]>,
     /// For each open scope, the required keys that have infinitely many values; see [`Exits`].
-    infinite: FxHashMap<u32, Box<[bool]>>,
+    infinite: FxHashMap<ScopeId, Box<[bool]>>,
     /// The scopes in which a value may be a dead end, even if it is the first. Empty if there are none.
     narrow: Box<[bool]>,
 }
@@ -54,12 +54,12 @@ pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
     loop {
         let exits = Exits::of(network, leaves, &back, scopes.clone());
         let mut changed = false;
-        for (index, scope) in (0..).zip(&mut scopes) {
+        for (index, scope) in (0..).map(ScopeId).zip(&mut scopes) {
             if !scope.is_open && open.add(network, &exits, &machines, index, &mut steps) {
                 let is_infinite = open.infinite.get(&index).is_some_and(|names| names.contains(&true));
                 (*scope, changed) = (Fresh { is_open: true, is_infinite, ..*scope }, true);
             }
-            let about = &network.scopes[index as usize];
+            let about = &network.scopes[index.index()];
             if about.wanted.is_empty()
                 && !exits.scope_at(index, about)
                 && has_single_check(network, &exits, &machines, about, &mut steps)
@@ -69,8 +69,8 @@ pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
         }
         if !changed {
             let is_narrow =
-                |(index, scope): (u32, &Scope)| open.is_narrow(network, &exits, &machines, index, scope);
-            let narrow: Box<[bool]> = (0..).zip(&network.scopes).map(is_narrow).collect();
+                |(index, scope): (ScopeId, &Scope)| open.is_narrow(network, &exits, &machines, index, scope);
+            let narrow: Box<[bool]> = (0..).map(ScopeId).zip(&network.scopes).map(is_narrow).collect();
             if narrow.contains(&true) {
                 open.narrow = narrow;
             }
@@ -98,7 +98,7 @@ pub(crate) fn lost(network: &Network) -> Lost {
     let machines = Machines::of(network);
     for scope in network.scopes.iter().filter(asks) {
         let parts = machines.parts(network, scope.body);
-        let nodes = || parts.iter().flat_map(|part| &machines.nodes[*part as usize]);
+        let nodes = || parts.iter().flat_map(|part| &machines.nodes[part.index()]);
         if nodes().any(|node| network.unnamed_checks.contains(node)) {
             continue;
         }
@@ -117,7 +117,7 @@ pub(crate) fn lost(network: &Network) -> Lost {
 
 impl Open {
     /// The scopes for which everything that they require can be written from a state.
-    pub(crate) fn state(&self, program: &Program, state: NetState) -> SmallVec<[u32; 4]> {
+    pub(crate) fn state(&self, program: &Program, state: NetState) -> SmallVec<[ScopeId; 4]> {
         if self.nodes.is_empty() {
             return SmallVec::new();
         }
@@ -137,12 +137,12 @@ impl Open {
         }
     }
 
-    fn node(&self, node: NodeId) -> impl Iterator<Item = u32> + '_ {
+    fn node(&self, node: NodeId) -> impl Iterator<Item = ScopeId> + '_ {
         self.nodes.get(&node).into_iter().flatten().copied()
     }
 
     /// The same for a loop, between two rounds.
-    pub(crate) fn counted(&self, index: u32) -> &[u32] {
+    pub(crate) fn counted(&self, index: LoopId) -> &[ScopeId] {
         self.loops.get(&index).map_or(&[], |scopes| scopes)
     }
 
@@ -152,8 +152,8 @@ impl Open {
     }
 
     /// Whether a value of a scope may be a dead end, even if it is the first: what must follow it may not be new.
-    pub(crate) fn is_narrow_scope(&self, index: u32) -> bool {
-        self.narrow.get(index as usize) == Some(&true)
+    pub(crate) fn is_narrow_scope(&self, index: ScopeId) -> bool {
+        self.narrow.get(index.index()) == Some(&true)
     }
 
     fn is_narrow(
@@ -161,11 +161,11 @@ impl Open {
         network: &Network,
         exits: &Exits,
         machines: &Machines,
-        index: u32,
+        index: ScopeId,
         scope: &Scope,
     ) -> bool {
         let parts = machines.parts(network, scope.body);
-        let mut nodes = parts.iter().flat_map(|part| &machines.nodes[*part as usize]);
+        let mut nodes = parts.iter().flat_map(|part| &machines.nodes[part.index()]);
         nodes.any(|&node| {
             let Node::Call { callee, next } = network.nodes[node.index()] else { return false };
             let part = machines.part_at(network, node);
@@ -179,7 +179,7 @@ impl Open {
     }
 
     /// For each value that an open scope may lack, whether the member that it is the key of has infinitely many values.
-    pub(crate) fn infinite(&self, index: u32) -> &[bool] {
+    pub(crate) fn infinite(&self, index: ScopeId) -> &[bool] {
         self.infinite.get(&index).map_or(&[], |names| names)
     }
 
@@ -189,10 +189,10 @@ impl Open {
         network: &Network,
         exits: &Exits,
         machines: &Machines,
-        index: u32,
+        index: ScopeId,
         steps: &mut usize,
     ) -> bool {
-        let scope = &network.scopes[index as usize];
+        let scope = &network.scopes[index.index()];
         let Some((open, infinite)) = open_nodes(network, exits, machines, scope, steps) else { return false };
         if network.other_values {
             self.infinite.insert(index, infinite);
@@ -205,7 +205,7 @@ impl Open {
                 push(self.loops.entry(counted).or_default(), index);
             }
         }
-        network.machines[scope.body as usize].start.iter().any(|node| open.contains(node))
+        network.machines[scope.body.index()].start.iter().any(|node| open.contains(node))
     }
 }
 
@@ -218,7 +218,7 @@ fn has_single_check(
     steps: &mut usize,
 ) -> bool {
     let parts = machines.parts(network, scope.body);
-    let nodes: Vec<NodeId> = parts.iter().flat_map(|part| &machines.nodes[*part as usize]).copied().collect();
+    let nodes: Vec<NodeId> = parts.iter().flat_map(|part| &machines.nodes[part.index()]).copied().collect();
     // The nodes with such a path to the end of their machine.
     let mut single: FxHashSet<NodeId> = FxHashSet::default();
     loop {
@@ -230,7 +230,7 @@ fn has_single_check(
                 Node::Call { callee: Callee::Check, next } => exits.leads_out(next),
                 Node::Call { callee, next } => match machines.part_at(network, node) {
                     Some(part) => {
-                        let mut start = network.machines[part as usize].start.iter();
+                        let mut start = network.machines[part.index()].start.iter();
                         network.rounds(callee).min <= 1
                             && exits.leads_out(next)
                             && start.any(|node| single.contains(node))
@@ -247,13 +247,13 @@ fn has_single_check(
             }
         }
         if single.len() == before {
-            let mut start = network.machines[parts[0] as usize].start.iter();
+            let mut start = network.machines[parts[0].index()].start.iter();
             return start.any(|node| single.contains(node));
         }
     }
 }
 
-fn push(scopes: &mut SmallVec<[u32; 1]>, index: u32) {
+fn push(scopes: &mut SmallVec<[ScopeId; 1]>, index: ScopeId) {
     if !scopes.contains(&index) {
         scopes.push(index);
     }
@@ -275,13 +275,13 @@ fn open_nodes(
     let names = scope.wanted.iter().map(|name| place(name)).collect::<Option<Vec<u32>>>()?;
     let parts = machines.parts(network, scope.body);
     // About so many visits of nodes are needed for the machines, and for each round behind them.
-    let size: usize = parts.iter().map(|part| machines.nodes[*part as usize].len()).sum();
+    let size: usize = parts.iter().map(|part| machines.nodes[part.index()].len()).sum();
     let round = size * names.len().div_ceil(BATCH) * 4;
     *steps = steps.checked_sub(round)?;
     let batches: Vec<Written<'_>> =
         names.chunks(BATCH).map(|names| Written::of(network, exits, machines, &parts, names)).collect();
     // Callers first, so that what they call is known when they are looked at in reverse.
-    let nodes: Vec<NodeId> = parts.iter().flat_map(|part| &machines.nodes[*part as usize]).copied().collect();
+    let nodes: Vec<NodeId> = parts.iter().flat_map(|part| &machines.nodes[part.index()]).copied().collect();
     let mut open: FxHashSet<NodeId> = nodes.iter().copied().collect();
     loop {
         *steps = steps.checked_sub(round)?;
@@ -383,26 +383,28 @@ pub(super) struct Machines {
 
 impl Machines {
     pub(super) fn of(network: &Network) -> Self {
-        let count = network.machines.len() as u32;
-        let mut seen = vec![u32::MAX; network.nodes.len()];
+        let mut seen = vec![MachineId(u32::MAX); network.nodes.len()];
         let nodes: Vec<Vec<NodeId>> =
-            (0..count).map(|machine| nodes_of(network, machine, &mut seen)).collect();
+            network.machine_ids().map(|machine| nodes_of(network, machine, &mut seen)).collect();
         let has_check = |nodes: &Vec<NodeId>| {
             nodes
                 .iter()
                 .any(|node| matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. }))
         };
         let mut checks: Vec<bool> = nodes.iter().map(has_check).collect();
-        let calls = |(machine, nodes): (u32, &Vec<NodeId>)| {
+        let calls = |(machine, nodes): (MachineId, &Vec<NodeId>)| {
             let called = nodes.iter().filter_map(|node| called(network, *node));
-            called.map(|called| (called, machine)).collect::<Vec<_>>()
+            called.map(|called| (called.0, machine)).collect::<Vec<_>>()
         };
-        let callers =
-            Grouped::new(nodes.len(), (0..).zip(&nodes).flat_map(calls).collect::<Vec<_>>().into_iter());
-        let mut work: Vec<u32> = (0..count).filter(|machine| checks[*machine as usize]).collect();
+        let callers = Grouped::new(
+            nodes.len(),
+            network.machine_ids().zip(&nodes).flat_map(calls).collect::<Vec<_>>().into_iter(),
+        );
+        let mut work: Vec<MachineId> =
+            network.machine_ids().filter(|machine| checks[machine.index()]).collect();
         while let Some(machine) = work.pop() {
-            for &caller in callers.of(machine) {
-                if !core::mem::replace(&mut checks[caller as usize], true) {
+            for &caller in callers.of(machine.0) {
+                if !core::mem::replace(&mut checks[caller.index()], true) {
                     work.push(caller);
                 }
             }
@@ -422,16 +424,16 @@ impl Machines {
     }
 
     /// The machine that a node calls, if values of the same scope are checked there.
-    pub(super) fn part_at(&self, network: &Network, node: NodeId) -> Option<u32> {
-        called(network, node).filter(|machine| self.checks[*machine as usize])
+    pub(super) fn part_at(&self, network: &Network, node: NodeId) -> Option<MachineId> {
+        called(network, node).filter(|machine| self.checks[machine.index()])
     }
 
     /// A machine and those it calls in which values of the same scope are checked.
-    pub(super) fn parts(&self, network: &Network, body: u32) -> Vec<u32> {
+    pub(super) fn parts(&self, network: &Network, body: MachineId) -> Vec<MachineId> {
         let (mut parts, mut at) = (vec![body], 0);
-        let mut seen: FxHashSet<u32> = FxHashSet::from_iter([body]);
+        let mut seen: FxHashSet<MachineId> = FxHashSet::from_iter([body]);
         while let Some(&machine) = parts.get(at) {
-            let nodes = self.nodes[machine as usize].iter();
+            let nodes = self.nodes[machine.index()].iter();
             parts.extend(
                 nodes.filter_map(|node| self.part_at(network, *node)).filter(|part| seen.insert(*part)),
             );
@@ -442,7 +444,7 @@ impl Machines {
 }
 
 /// The machine that a node calls as part of its own scope.
-fn called(network: &Network, node: NodeId) -> Option<u32> {
+fn called(network: &Network, node: NodeId) -> Option<MachineId> {
     match network.nodes[node.index()] {
         Node::Call { callee: Callee::Scope(_), .. } => None,
         Node::Call { callee, .. } => network.machine_of(callee),
@@ -451,8 +453,8 @@ fn called(network: &Network, node: NodeId) -> Option<u32> {
 }
 
 /// The nodes of a machine, in the order in which they are met. `seen` says for each node by which machine it was met last.
-fn nodes_of(network: &Network, machine: u32, seen: &mut [u32]) -> Vec<NodeId> {
-    let mut work: Vec<NodeId> = network.machines[machine as usize].start.to_vec();
+fn nodes_of(network: &Network, machine: MachineId, seen: &mut [MachineId]) -> Vec<NodeId> {
+    let mut work: Vec<NodeId> = network.machines[machine.index()].start.to_vec();
     let mut nodes = Vec::new();
     while let Some(node) = work.pop() {
         if core::mem::replace(&mut seen[node.index()], machine) != machine {
@@ -473,9 +475,9 @@ struct Written<'n> {
     /// The bits of checks.
     checks: FxHashMap<NodeId, u64>,
     /// By one path through a machine that passes no other check.
-    machines: FxHashMap<u32, u64>,
+    machines: FxHashMap<MachineId, u64>,
     /// By an infinite one.
-    infinite_machines: FxHashMap<u32, u64>,
+    infinite_machines: FxHashMap<MachineId, u64>,
 }
 
 /// Where paths may end: behind what they write, these nodes lead on.
@@ -490,13 +492,13 @@ impl<'n> Written<'n> {
         network: &'n Network,
         exits: &'n Exits,
         all_machines: &'n Machines,
-        parts: &[u32],
+        parts: &[MachineId],
         names: &[u32],
     ) -> Self {
         let all = u64::MAX >> (BATCH - names.len());
         let bit = |name: &u32| names.iter().position(|one| one == name).map_or(0, |at| 1u64 << at);
         let mut checks = FxHashMap::default();
-        for node in parts.iter().flat_map(|part| &all_machines.nodes[*part as usize]) {
+        for node in parts.iter().flat_map(|part| &all_machines.nodes[part.index()]) {
             let bits =
                 network.name_checks.get(node).map_or(0, |names| names.iter().map(bit).fold(0, |a, b| a | b));
             if bits != 0 {
@@ -513,10 +515,10 @@ impl<'n> Written<'n> {
     }
 
     /// Looks at the machines below the first. Returns whether something is new.
-    fn add_machines(&mut self, parts: &[u32], infinite: bool) -> bool {
+    fn add_machines(&mut self, parts: &[MachineId], infinite: bool) -> bool {
         let mut changed = false;
         for machine in parts[1..].iter().rev() {
-            let nodes = &self.all_machines.nodes[*machine as usize];
+            let nodes = &self.all_machines.nodes[machine.index()];
             let filter = |is_end: &dyn Fn(NodeId) -> bool| {
                 nodes.iter().copied().filter(|node| is_end(*node)).collect()
             };
@@ -525,7 +527,7 @@ impl<'n> Written<'n> {
                 infinite: infinite.then(|| filter(&|node| self.exits.leads_out_infinitely(node))),
             };
             let bits = self.then(nodes, &ends, None);
-            let start = self.network.machines[*machine as usize].start.iter();
+            let start = self.network.machines[machine.index()].start.iter();
             let bits = start.fold(0, |all, node| all | bits.get(node).copied().unwrap_or(0));
             let machines = if infinite { &mut self.infinite_machines } else { &mut self.machines };
             changed |= machines.insert(*machine, bits).unwrap_or(0) != bits;
@@ -568,7 +570,7 @@ impl<'n> Written<'n> {
         if !successors(self.network, node).all(|next| self.exits.leads_out(next)) {
             return 0;
         }
-        let start = self.network.machines[machine as usize].start.iter();
+        let start = self.network.machines[machine.index()].start.iter();
         start.fold(0, |all, node| all | bits.get(node).copied().unwrap_or(0))
     }
 
@@ -588,7 +590,7 @@ impl<'n> Written<'n> {
             return 0;
         }
         let comes_back = max == UNBOUNDED && open.is_some_and(|open| open.contains(&node));
-        let of = |machines: &FxHashMap<u32, u64>| machines.get(&machine).copied().unwrap_or(0);
+        let of = |machines: &FxHashMap<MachineId, u64>| machines.get(&machine).copied().unwrap_or(0);
         let plain = if is_enough || comes_back && ends.infinite.is_none() { of(&self.machines) } else { 0 };
         let infinite = if leads_on || comes_back { of(&self.infinite_machines) } else { 0 };
         plain | infinite

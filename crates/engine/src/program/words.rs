@@ -17,7 +17,9 @@ use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::network::{Callee, Need, Network, Node, NodeId, Scope, Values, WordId, WordScope};
+use super::network::{
+    Callee, MachineId, Need, Network, Node, NodeId, Scope, ScopeId, Values, WordId, WordScope,
+};
 use super::required::{Machines, successors};
 use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
@@ -80,14 +82,14 @@ impl Words {
         }
         let machines = Machines::of(network);
         let (mut places, lists) = (vec![NOWHERE; network.nodes.len()], Slices::new());
-        let parts: Vec<Vec<u32>> =
+        let parts: Vec<Vec<MachineId>> =
             network.scopes.iter().map(|scope| machines.parts(network, scope.body)).collect();
-        let find = |(scope, parts): (&Scope, &Vec<u32>)| {
+        let find = |(scope, parts): (&Scope, &Vec<MachineId>)| {
             ScopeWords::find(network, leaves, &machines, scope, parts, &mut places, &lists)
         };
         let mut found: Vec<Option<Found>> = network.scopes.iter().zip(&parts).map(find).collect();
         // A machine that is part of a scope of another kind checks its values as they are listed.
-        let mut listing: FxHashSet<u32> = FxHashSet::default();
+        let mut listing: FxHashSet<MachineId> = FxHashSet::default();
         loop {
             let before = listing.len();
             for (scope, parts) in found.iter_mut().zip(&parts) {
@@ -164,9 +166,9 @@ impl Words {
     }
 
     /// The set of a scope that has seen nothing.
-    pub(crate) fn empty(&self, index: u32, scope: &WordScope) -> WordSetId {
+    pub(crate) fn empty(&self, index: ScopeId, scope: &WordScope) -> WordSetId {
         let mut set = vec![0; 1 + scope.required.len()];
-        set[0] = u64::from(index);
+        set[0] = u64::from(index.0);
         WordSetId(self.sets.number(&set))
     }
 
@@ -252,12 +254,12 @@ const NOWHERE: u32 = u32::MAX;
 struct ScopeWords<'n> {
     network: &'n Network,
     machines: &'n Machines,
-    body: u32,
+    body: MachineId,
     words: Vec<WordId>,
     /// Those that it requires, and those that others need.
     wanted: Vec<u64>,
     /// The nodes of the scope's body and of the machines that it calls, with their machines.
-    nodes: Vec<(NodeId, u32)>,
+    nodes: Vec<(NodeId, MachineId)>,
     /// The places of nodes in `nodes`.
     places: &'n mut [u32],
     /// What may come first in each of these nodes: words, by bits;
@@ -267,7 +269,7 @@ struct ScopeWords<'n> {
     /// another value.
     others: Vec<bool>,
     /// See [`Self::follow`].
-    followed: FxHashSet<u32>,
+    followed: FxHashSet<MachineId>,
 }
 
 impl<'n> ScopeWords<'n> {
@@ -277,13 +279,14 @@ impl<'n> ScopeWords<'n> {
         leaves: &[Leaf],
         machines: &'n Machines,
         scope: &Scope,
-        parts: &[u32],
+        parts: &[MachineId],
         places: &'n mut [u32],
         lists: &Slices<WordId>,
     ) -> Option<Found> {
-        let of_part =
-            |part: &u32| machines.nodes[*part as usize].iter().map(|node| (*node, *part)).collect::<Vec<_>>();
-        let nodes: Vec<(NodeId, u32)> = parts.iter().flat_map(of_part).collect();
+        let of_part = |part: &MachineId| {
+            machines.nodes[part.index()].iter().map(|node| (*node, *part)).collect::<Vec<_>>()
+        };
+        let nodes: Vec<(NodeId, MachineId)> = parts.iter().flat_map(of_part).collect();
         let is_check =
             |node: &NodeId| matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. });
         let all = nodes.iter().map(|(node, _)| *node).filter(is_check);
@@ -349,7 +352,7 @@ impl<'n> ScopeWords<'n> {
         for (node, _) in &scope.nodes {
             scope.places[node.index()] = NOWHERE;
         }
-        let is_word_in_leaf = |(node, _): &(NodeId, u32)| match network.nodes[node.index()] {
+        let is_word_in_leaf = |(node, _): &(NodeId, MachineId)| match network.nodes[node.index()] {
             Node::Call { callee: Callee::Leaf(_), next } => network.word_checks.contains_key(&next),
             _ => false,
         };
@@ -387,7 +390,7 @@ impl<'n> ScopeWords<'n> {
                 Node::Call { next, .. } => match self.machines.part_at(self.network, node) {
                     None => changed |= self.include(at, next, true),
                     Some(part) => {
-                        let starts = &self.network.machines[part as usize].start;
+                        let starts = &self.network.machines[part.index()].start;
                         let mut ends = false;
                         for &start in starts {
                             changed |= self.include(at, start, false);
@@ -432,8 +435,8 @@ impl<'n> ScopeWords<'n> {
     }
 
     /// Whether everything that is required may come first in a node.
-    fn has_required(&self, node: NodeId, again: Option<u32>) -> bool {
-        let again = again.map_or(&[][..], |part| &self.network.machines[part as usize].start);
+    fn has_required(&self, node: NodeId, again: Option<MachineId>) -> bool {
+        let again = again.map_or(&[][..], |part| &self.network.machines[part.index()].start);
         let places: Vec<usize> = again.iter().chain([&node]).filter_map(|node| self.at(*node)).collect();
         (0..self.stride()).all(|word| {
             let first = places.iter().fold(0, |all, at| all | self.first[at * self.stride() + word]);
@@ -472,14 +475,14 @@ impl<'n> ScopeWords<'n> {
         self.followed =
             self.nodes.iter().map(|(_, machine)| *machine).filter(|part| *part != self.body).collect();
         loop {
-            let is_bad = |&(node, machine): &(NodeId, u32)| {
+            let is_bad = |&(node, machine): &(NodeId, MachineId)| {
                 let part = self.machines.part_at(self.network, node)?;
                 let Node::Call { callee, next } = self.network.nodes[node.index()] else { return None };
                 let again = Some(part).filter(|_| self.network.rounds(callee).max == UNBOUNDED);
                 let is_good = self.has_required(next, again) || self.is_followed(machine);
                 (!is_good && self.is_followed(part)).then_some(part)
             };
-            let bad: Vec<u32> = self.nodes.iter().filter_map(is_bad).collect();
+            let bad: Vec<MachineId> = self.nodes.iter().filter_map(is_bad).collect();
             if bad.is_empty() {
                 return;
             }
@@ -487,7 +490,7 @@ impl<'n> ScopeWords<'n> {
         }
     }
 
-    fn is_followed(&self, machine: u32) -> bool {
+    fn is_followed(&self, machine: MachineId) -> bool {
         self.followed.contains(&machine)
     }
 
@@ -561,7 +564,7 @@ impl<'n> ScopeWords<'n> {
     fn calls_agree(&self) -> bool {
         let mut cells: FxHashSet<SmallVec<[NodeId; 8]>> = FxHashSet::default();
         let mut work: Vec<SmallVec<[NodeId; 8]>> = Vec::new();
-        let mut parts: Vec<u32> = self.nodes.iter().map(|(_, machine)| *machine).collect();
+        let mut parts: Vec<MachineId> = self.nodes.iter().map(|(_, machine)| *machine).collect();
         parts.dedup();
         let cell = |from: &[NodeId], work: &mut Vec<SmallVec<[NodeId; 8]>>| {
             let mut nodes = SmallVec::new();
@@ -591,7 +594,7 @@ impl<'n> ScopeWords<'n> {
             !returns && places.iter().all(|at| of(*at) == of(call))
         };
         let starts: Vec<Vec<NodeId>> =
-            parts.iter().map(|part| self.network.machines[*part as usize].start.to_vec()).collect();
+            parts.iter().map(|part| self.network.machines[part.index()].start.to_vec()).collect();
         for start in &starts {
             let (nodes, returns) = cell(start, &mut work);
             if !agree(&nodes, returns) {

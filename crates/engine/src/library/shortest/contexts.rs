@@ -6,7 +6,7 @@
 use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::program::network::{Callee, Network, Node, Scope};
+use crate::program::network::{Callee, MachineId, Network, Node, Scope};
 
 /// An interned context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -97,8 +97,8 @@ impl Contexts {
         contexts
     }
 
-    pub(super) fn has_checks(&self, machine: u32) -> bool {
-        self.has_checks[machine as usize]
+    pub(super) fn has_checks(&self, machine: MachineId) -> bool {
+        self.has_checks[machine.index()]
     }
 
     pub(super) fn intern(&mut self, needs: Needs) -> Context {
@@ -167,7 +167,7 @@ const STEPS: usize = 4_000_000;
 fn checks(network: &Network) -> Vec<bool> {
     let mut left = STEPS;
     let mut has_checks: Vec<bool> = Vec::new();
-    let mut calls: Vec<Vec<u32>> = Vec::new();
+    let mut calls: Vec<Vec<MachineId>> = Vec::new();
     for machine in &network.machines {
         let (mut seen, mut work) = (FxHashSet::default(), machine.start.to_vec());
         let (mut is_check, mut called) = (false, Vec::new());
@@ -194,13 +194,13 @@ fn checks(network: &Network) -> Vec<bool> {
         calls.push(called);
     }
     // Who calls a machine with checks has them as well.
-    let callers =
-        calls.iter().enumerate().flat_map(|(caller, called)| called.iter().map(move |to| (*to, caller)));
+    let callers = network.machine_ids().zip(&calls);
+    let callers = callers.flat_map(|(caller, called)| called.iter().map(move |to| (to.0, caller)));
     let callers = Grouped::new(network.machines.len(), callers.collect::<Vec<_>>().iter().copied());
-    let mut work: Vec<usize> = (0..has_checks.len()).filter(|at| has_checks[*at]).collect();
+    let mut work: Vec<MachineId> = network.machine_ids().filter(|at| has_checks[at.index()]).collect();
     while let Some(machine) = work.pop() {
-        for &caller in callers.of(machine as u32) {
-            if !core::mem::replace(&mut has_checks[caller], true) {
+        for &caller in callers.of(machine.0) {
+            if !core::mem::replace(&mut has_checks[caller.index()], true) {
                 work.push(caller);
             }
         }

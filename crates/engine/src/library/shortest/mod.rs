@@ -46,7 +46,7 @@ use self::places::{PlaceSets, SeenNodes};
 use super::BoundProgram;
 use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{Leaf, LeafState};
-use crate::program::network::{Callee, Node, NodeId};
+use crate::program::network::{Callee, LoopId, MachineId, Node, NodeId};
 use crate::program::{At, LeafId, NetState, Program};
 
 /// How many more rounds of a repetition, or units of a leaf, are used than must be, if there is a maximum.
@@ -64,7 +64,7 @@ pub(crate) enum Position {
     /// The bytes of a node.
     Byte(NodeId),
     State(NetState),
-    Machine(u32),
+    Machine(MachineId),
     /// In a table, with so many units to come.
     Leaf {
         leaf: LeafId,
@@ -75,7 +75,7 @@ pub(crate) enum Position {
     Text(LeafId, LeafState),
     /// Between two rounds of a repetition, with so many to come.
     Rounds {
-        index: u32,
+        index: LoopId,
         need: u32,
         room: u32,
     },
@@ -303,7 +303,7 @@ impl ShortestPaths {
     }
 
     /// Behind some rounds of a repetition.
-    pub(crate) fn rounds(program: &Program, index: u32, rounds: Count) -> Vec<Position> {
+    pub(crate) fn rounds(program: &Program, index: LoopId, rounds: Count) -> Vec<Position> {
         let windows = program.counts().windows(rounds, program.counted(index).bounds());
         windows.into_iter().map(|window| between_rounds(index, window)).collect()
     }
@@ -579,7 +579,7 @@ fn is_accepting(program: &Program, leaf: LeafId, state: LeafState) -> bool {
     }
 }
 
-fn between_rounds(index: u32, Window { need, room }: Window) -> Position {
+fn between_rounds(index: LoopId, Window { need, room }: Window) -> Position {
     Position::Rounds { index, need, room: within_slack(room, need) }
 }
 

@@ -132,7 +132,7 @@ impl ShortestPaths {
             match position {
                 Position::End => found.exits.push(node),
                 Position::Machine(machine) => {
-                    let starts = network.machines[machine as usize].start.iter();
+                    let starts = network.machines[machine.index()].start.iter();
                     todo.extend(starts.map(|start| (behind(program, *start), node)));
                 }
                 Position::State(state) => match program.place(state) {
