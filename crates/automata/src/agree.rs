@@ -5,7 +5,9 @@
 //! language is a `u128`, and what it contains is exact: a word of six letters can only be made of shorter ones.
 
 use crate::build::{compose, derive};
-use crate::{ByteSet, Dfa, ExprId, Exprs, LazyDfa, Limits, Nfa, determinize, memberships, minimize};
+use crate::{
+    ByteSet, Dfa, DfaState, ExprId, Exprs, LazyDfa, Limits, Nfa, determinize, memberships, minimize,
+};
 
 const LONGEST: usize = 6;
 
@@ -224,17 +226,16 @@ fn automata_are_minimal_and_canonical() {
         let count = dfa.len();
         assert!(!dfa.is_accepting(Dfa::DEAD));
         assert_eq!(distinguishable_pairs(&dfa), count * (count - 1) / 2, "{tree:?}");
-        let numbers: Vec<u32> = breadth_first(&dfa);
-        assert!(numbers.iter().copied().eq(1..count as u32), "{numbers:?} of {tree:?}");
+        let numbers: Vec<DfaState> = breadth_first(&dfa);
+        assert!(numbers.iter().copied().eq(dfa.states().skip(1)), "{numbers:?} of {tree:?}");
         assert!(dfa.classes().len() <= 4, "only a, b and the rest can differ in {tree:?}");
     }
 }
 
 /// Moore's table: pairs of states, the dead one included, that some word tells apart.
 fn distinguishable_pairs(dfa: &Dfa) -> usize {
-    let n = dfa.len() as u32;
-    let pairs = || (0..n).flat_map(move |x| (0..x).map(move |y| (x, y)));
-    let mut apart: std::collections::HashSet<(u32, u32)> =
+    let pairs = || dfa.states().flat_map(|x| dfa.states().take(x.index()).map(move |y| (x, y)));
+    let mut apart: std::collections::HashSet<(DfaState, DfaState)> =
         pairs().filter(|&(x, y)| dfa.is_accepting(x) != dfa.is_accepting(y)).collect();
     loop {
         let before = apart.len();
@@ -253,7 +254,7 @@ fn distinguishable_pairs(dfa: &Dfa) -> usize {
 }
 
 /// The states in the order in which they are met.
-fn breadth_first(dfa: &Dfa) -> Vec<u32> {
+fn breadth_first(dfa: &Dfa) -> Vec<DfaState> {
     let mut order = vec![dfa.start()];
     let mut at = 0;
     while let Some(&state) = order.get(at) {

@@ -17,9 +17,30 @@
 //! accepting one, no two states have the same future, and the numbering is breadth first by ascending byte.
 //! So the automaton depends on the language alone, and `==` compares languages.
 
+use core::fmt;
+use core::hash::Hash;
+
 use rustc_hash::FxHashMap;
 
 use crate::{ByteClasses, ByteSet};
+
+/// A state of a [`Dfa`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DfaState(pub u32);
+
+impl DfaState {
+    /// The place of the state among all states.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for DfaState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// The minimal deterministic automaton of a regular language.
 ///
@@ -42,14 +63,14 @@ pub struct Dfa {
     classes: ByteClasses,
     /// The binary logarithm of the length of a row.
     shift: u32,
-    table: Box<[u32]>,
+    table: Box<[DfaState]>,
     accepting: Box<[bool]>,
     live: Box<[ByteSet]>,
 }
 
 impl Dfa {
     /// The state from which nothing is accepted.
-    pub const DEAD: u32 = 0;
+    pub const DEAD: DfaState = DfaState(0);
 
     /// The automaton of the empty language: the dead state alone.
     pub fn never() -> Self {
@@ -57,7 +78,7 @@ impl Dfa {
     }
 
     /// Packs the rows of a minimal automaton whose states are numbered already.
-    pub(crate) fn freeze(classes: &ByteClasses, rows: &[u32], accepting: Box<[bool]>) -> Self {
+    pub(crate) fn freeze(classes: &ByteClasses, rows: &[DfaState], accepting: Box<[bool]>) -> Self {
         let (width, count) = (classes.len(), accepting.len());
         let (classes, kept) = classes.merge(&column_numbers(rows, width));
         let shift = kept.len().next_power_of_two().trailing_zeros();
@@ -78,39 +99,44 @@ impl Dfa {
 
     /// Where reading begins: state 1, or the dead state where the language is empty.
     #[inline]
-    pub fn start(&self) -> u32 {
-        u32::from(self.len() > 1)
+    pub fn start(&self) -> DfaState {
+        DfaState(u32::from(self.len() > 1))
     }
 
     /// The state after a byte. Panics if the state is none of this automaton.
     #[inline]
-    pub fn next(&self, state: u32, byte: u8) -> u32 {
-        self.table[(state as usize) << self.shift | usize::from(self.classes.class(byte))]
+    pub fn next(&self, state: DfaState, byte: u8) -> DfaState {
+        self.table[state.index() << self.shift | usize::from(self.classes.class(byte))]
     }
 
     /// The states after each class of bytes, and then some of no meaning, for whoever reads many bytes from one
     /// state. Panics if the state is none of this automaton.
     #[inline]
-    pub fn row(&self, state: u32) -> &[u32] {
-        &self.table[(state as usize) << self.shift..(state as usize + 1) << self.shift]
+    pub fn row(&self, state: DfaState) -> &[DfaState] {
+        &self.table[state.index() << self.shift..(state.index() + 1) << self.shift]
     }
 
     /// The state after some bytes.
     #[inline]
-    pub fn run(&self, state: u32, bytes: &[u8]) -> u32 {
+    pub fn run(&self, state: DfaState, bytes: &[u8]) -> DfaState {
         bytes.iter().fold(state, |state, &byte| self.next(state, byte))
     }
 
     /// Whether what was read to get here is in the language.
     #[inline]
-    pub fn is_accepting(&self, state: u32) -> bool {
-        self.accepting[state as usize]
+    pub fn is_accepting(&self, state: DfaState) -> bool {
+        self.accepting[state.index()]
     }
 
     /// The bytes after which something can still be accepted.
     #[inline]
-    pub fn live(&self, state: u32) -> ByteSet {
-        self.live[state as usize]
+    pub fn live(&self, state: DfaState) -> ByteSet {
+        self.live[state.index()]
+    }
+
+    /// All states, the dead one first.
+    pub fn states(&self) -> impl DoubleEndedIterator<Item = DfaState> + ExactSizeIterator + Clone + use<> {
+        (0..self.accepting.len()).map(|at| DfaState(at as u32))
     }
 
     /// How many states there are, the dead one included.
@@ -135,13 +161,13 @@ impl Dfa {
     }
 
     /// The transitions of a state to live states, by ascending smallest byte: one for each target.
-    pub fn edges(&self, state: u32) -> Vec<(ByteSet, u32)> {
+    pub fn edges(&self, state: DfaState) -> Vec<(ByteSet, DfaState)> {
         self.edges_by(state, &self.classes.sets())
     }
 
     /// The same for whoever asks for many states and has the bytes of all classes.
-    pub(crate) fn edges_by(&self, state: u32, sets: &[ByteSet]) -> Vec<(ByteSet, u32)> {
-        let mut edges: Vec<(ByteSet, u32)> = Vec::new();
+    pub(crate) fn edges_by(&self, state: DfaState, sets: &[ByteSet]) -> Vec<(ByteSet, DfaState)> {
+        let mut edges: Vec<(ByteSet, DfaState)> = Vec::new();
         for (&set, &target) in sets.iter().zip(self.row(state)) {
             match edges.iter_mut().find(|edge| edge.1 == target) {
                 _ if target == Self::DEAD => {}
@@ -158,8 +184,8 @@ impl Dfa {
     }
 
     /// The shortest string, and the least of these, that leads from a state to an accepting one.
-    pub fn witness_from(&self, state: u32) -> Option<Vec<u8>> {
-        let mut came_from: FxHashMap<u32, (u32, u8)> = FxHashMap::default();
+    pub fn witness_from(&self, state: DfaState) -> Option<Vec<u8>> {
+        let mut came_from: FxHashMap<DfaState, (DfaState, u8)> = FxHashMap::default();
         let mut queue = vec![state];
         let mut at = 0;
         while let Some(&here) = queue.get(at) {
@@ -221,7 +247,7 @@ impl Dfa {
     }
 
     /// The bytes that lead from a state to live ones, descending.
-    fn bytes_from(&self, state: u32) -> Vec<u8> {
+    fn bytes_from(&self, state: DfaState) -> Vec<u8> {
         (0..=255u8).rev().filter(|&byte| self.next(state, byte) != Self::DEAD).collect()
     }
 
@@ -236,12 +262,12 @@ impl Dfa {
 }
 
 /// A number for each column, equal for equal columns.
-fn column_numbers(rows: &[u32], width: usize) -> Vec<usize> {
+fn column_numbers(rows: &[DfaState], width: usize) -> Vec<usize> {
     // PERF: the table is read row by row; only columns with equal hashes are compared cell by cell.
     let mut hashes = vec![0u64; width];
     for row in rows.chunks_exact(width) {
         for (hash, &target) in hashes.iter_mut().zip(row) {
-            *hash = (hash.rotate_left(5) ^ u64::from(target)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            *hash = (hash.rotate_left(5) ^ u64::from(target.0)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         }
     }
     let column = |class: usize| rows.iter().skip(class).step_by(width);
@@ -250,7 +276,11 @@ fn column_numbers(rows: &[u32], width: usize) -> Vec<usize> {
 }
 
 /// The bytes on the way from `start` to `end`.
-pub(crate) fn trace_back(came_from: &FxHashMap<u32, (u32, u8)>, start: u32, end: u32) -> Vec<u8> {
+pub(crate) fn trace_back<S: Copy + Eq + Hash>(
+    came_from: &FxHashMap<S, (S, u8)>,
+    start: S,
+    end: S,
+) -> Vec<u8> {
     let (mut path, mut at) = (Vec::new(), end);
     while at != start
         && let Some(&(before, byte)) = came_from.get(&at)

@@ -13,7 +13,7 @@ impl Dfa {
         } else {
             line(&mut out, format_args!("start -> {};", self.start()));
         }
-        for state in 1..self.len() as u32 {
+        for state in self.states().skip(1) {
             let shape = if self.is_accepting(state) { "doublecircle" } else { "circle" };
             line(&mut out, format_args!("{state} [shape={shape}];"));
             for (set, target) in self.edges(state) {

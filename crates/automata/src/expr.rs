@@ -15,7 +15,7 @@ use core::hash::BuildHasher;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::{ByteSet, Dfa, utf8};
+use crate::{ByteSet, Dfa, DfaState, utf8};
 
 /// The name of an expression in its arena. Equal expressions have equal ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,7 +74,7 @@ pub enum Expr {
         /// A number in this arena.
         table: u32,
         /// A state of the automaton.
-        state: u32,
+        state: DfaState,
     },
 }
 
@@ -266,7 +266,7 @@ impl Exprs {
     }
 
     /// What a table matches from one of its states on.
-    pub(crate) fn table_at(&mut self, table: u32, state: u32) -> ExprId {
+    pub(crate) fn table_at(&mut self, table: u32, state: DfaState) -> ExprId {
         if state == Dfa::DEAD { ExprId::NEVER } else { self.intern(Expr::Table { table, state }) }
     }
 

@@ -63,7 +63,7 @@ pub mod utf8;
 
 pub use bytes::{ByteClasses, ByteSet};
 pub use determinize::{Draft, determinize};
-pub use dfa::Dfa;
+pub use dfa::{Dfa, DfaState};
 pub use expr::{Expr, ExprId, Exprs};
 pub use grouped::Grouped;
 pub use lazy::LazyDfa;

@@ -16,7 +16,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::determinize::NONE;
-use crate::{Dfa, Draft, Grouped};
+use crate::{Dfa, DfaState, Draft, Grouped};
 
 /// The minimal automaton of the draft's language.
 pub fn minimize(draft: &Draft) -> Dfa {
@@ -156,20 +156,20 @@ pub(crate) fn number(draft: &Draft, blocks: &[u32]) -> Dfa {
     let mut numbers = vec![NONE; count];
     numbers[blocks[0] as usize] = 1;
     let mut order: Vec<usize> = vec![0];
-    let mut rows: Vec<u32> = vec![0; width];
+    let mut rows = vec![Dfa::DEAD; width];
     let mut at = 0;
     while let Some(&state) = order.get(at) {
         for &head in &draft.table[state * width..][..width] {
             let block = if head == NONE { NONE } else { blocks[head as usize] };
             rows.push(if block == NONE {
-                0
+                Dfa::DEAD
             } else {
                 let number = &mut numbers[block as usize];
                 if *number == NONE {
                     order.push(head as usize);
                     *number = order.len() as u32;
                 }
-                *number
+                DfaState(*number)
             });
         }
         at += 1;

@@ -19,7 +19,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::{ByteSet, Dfa, Expr, ExprId, Exprs, LimitError, Limits};
+use crate::{ByteSet, Dfa, DfaState, Expr, ExprId, Exprs, LimitError, Limits};
 
 /// A state of an [`Nfa`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -426,21 +426,21 @@ impl Compiler<'_> {
     }
 
     /// The states of a deterministic automaton; its accepting ones go on at `next`. Returns where `start` is.
-    fn embed(&mut self, dfa: &Dfa, start: u32, next: u32) -> Result<u32, LimitError> {
+    fn embed(&mut self, dfa: &Dfa, start: DfaState, next: u32) -> Result<u32, LimitError> {
         let first = self.states.len() as u32;
         for _ in 0..dfa.len() {
             self.push(NfaState::Fork(Box::default()))?;
         }
         let sets = dfa.classes().sets();
-        for state in 0..dfa.len() as u32 {
+        for state in dfa.states() {
             let mut branches: Vec<u32> = if dfa.is_accepting(state) { vec![next] } else { Vec::new() };
             for (set, target) in dfa.edges_by(state, &sets) {
                 let set = self.set_number(set);
-                branches.push(self.push(NfaState::Read { set, next: first + target })?);
+                branches.push(self.push(NfaState::Read { set, next: first + target.0 })?);
             }
-            self.states[(first + state) as usize] = NfaState::Fork(branches.into());
+            self.states[(first + state.0) as usize] = NfaState::Fork(branches.into());
         }
-        Ok(first + start)
+        Ok(first + start.0)
     }
 
     fn set_number(&mut self, set: ByteSet) -> u32 {

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::determinize::NONE;
 use crate::minimize::number;
-use crate::{ByteClasses, Dfa, Draft, LimitError, Limits, minimize};
+use crate::{ByteClasses, Dfa, DfaState, Draft, LimitError, Limits, minimize};
 
 impl Dfa {
     /// What both automata accept.
@@ -30,10 +30,10 @@ impl Dfa {
         let (classes, count) = (self.classes().clone(), self.len() as u32);
         let width = classes.len();
         // The start comes first, the dead state last.
-        let place = |state: u32| if state == Self::DEAD { count - 1 } else { state - 1 };
+        let place = |state: DfaState| if state == Self::DEAD { count - 1 } else { state.0 - 1 };
         let mut draft = Draft::new(classes);
         let mut blocks = Vec::with_capacity(self.len());
-        for state in (1..count).chain([Self::DEAD]) {
+        for state in self.states().skip(1).chain([Self::DEAD]) {
             let number = draft.push(!self.is_accepting(state), limits)?;
             let row = &self.row(state)[..width];
             for (class, &target) in row.iter().enumerate() {
@@ -54,8 +54,8 @@ impl Dfa {
         limits: &Limits,
     ) -> Result<Self, LimitError> {
         let classes = ByteClasses::new(self.classes().sets().into_iter().chain(other.classes().sets()));
-        let accepting = |&(a, b): &(u32, u32)| accepts(self.is_accepting(a), other.is_accepting(b));
-        let step = |&(a, b): &(u32, u32), byte| Some((self.next(a, byte), other.next(b, byte)));
+        let accepting = |&(a, b): &(DfaState, DfaState)| accepts(self.is_accepting(a), other.is_accepting(b));
+        let step = |&(a, b): &(DfaState, DfaState), byte| Some((self.next(a, byte), other.next(b, byte)));
         Self::explore(classes, (self.start(), other.start()), accepting, step, limits)
     }
 

@@ -13,7 +13,7 @@
 
 use core::fmt;
 
-pub use maskwright_automata::{Dfa, LimitError, Limits, Nfa};
+pub use maskwright_automata::{Dfa, DfaState, LimitError, Limits, Nfa};
 use maskwright_automata::{ExprId, Exprs};
 use maskwright_grammar::{Expr, Grammar};
 

@@ -18,7 +18,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use maskwright_automata::{ByteSet, Dfa};
+use maskwright_automata::{ByteSet, Dfa, DfaState};
 use maskwright_grammar::{Diagnostic, Span};
 
 use crate::chart::{Chart, Scan};
@@ -120,7 +120,7 @@ enum What {
     },
     Pattern {
         pattern: u32,
-        state: u32,
+        state: DfaState,
         read: u32,
     },
 }
@@ -489,7 +489,7 @@ impl<S: Semiring> ByteParser<S> {
                 }
                 What::Pattern { pattern, state, .. } => {
                     let (symbol, _, distances) = &self.alphabet.patterns[pattern as usize];
-                    offer(*symbol, distances[state as usize]);
+                    offer(*symbol, distances[state.index()]);
                 }
             }
         }
@@ -542,7 +542,7 @@ impl<S: Semiring> Alphabet<S> {
                 let edges = pattern.dfa().edges(pattern.dfa().start());
                 edges
                     .iter()
-                    .map(|edge| distances[edge.1 as usize].saturating_add(1))
+                    .map(|edge| distances[edge.1.index()].saturating_add(1))
                     .min()
                     .unwrap_or(MinPlus::NEVER)
             }
@@ -551,21 +551,21 @@ impl<S: Semiring> Alphabet<S> {
 }
 
 fn distances(dfa: &Dfa) -> Distances {
-    let mut into: Vec<Vec<u32>> = vec![Vec::new(); dfa.len()];
-    for state in 0..dfa.len() as u32 {
+    let mut into: Vec<Vec<DfaState>> = vec![Vec::new(); dfa.len()];
+    for state in dfa.states() {
         for (_, target) in dfa.edges(state) {
-            into[target as usize].push(state);
+            into[target.index()].push(state);
         }
     }
     let mut out = vec![MinPlus::NEVER; dfa.len()];
-    let mut layer: Vec<u32> = (0..dfa.len() as u32).filter(|state| dfa.is_accepting(*state)).collect();
+    let mut layer: Vec<DfaState> = dfa.states().filter(|state| dfa.is_accepting(*state)).collect();
     let mut distance = 0;
     while !layer.is_empty() {
         let mut next = Vec::new();
         for state in layer {
-            if out[state as usize] == MinPlus::NEVER {
-                out[state as usize] = distance;
-                next.extend(&into[state as usize]);
+            if out[state.index()] == MinPlus::NEVER {
+                out[state.index()] = distance;
+                next.extend(&into[state.index()]);
             }
         }
         distance += 1;

@@ -12,7 +12,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use maskwright_automata::Dfa;
+use maskwright_automata::{Dfa, DfaState};
 
 /// What a derivation ends in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ impl Pattern {
     }
 
     /// The probability of each byte that may come next.
-    pub(crate) fn of_byte(&self, state: u32) -> f64 {
+    pub(crate) fn of_byte(&self, state: DfaState) -> f64 {
         1.0 / self.choices(state)
     }
 
@@ -75,16 +75,16 @@ impl Pattern {
     }
 
     /// The probability of stopping.
-    pub(crate) fn of_stop(&self, state: u32) -> f64 {
+    pub(crate) fn of_stop(&self, state: DfaState) -> f64 {
         if self.dfa.is_accepting(state) { 1.0 / self.choices(state) } else { 0.0 }
     }
 
     /// Whether a text can go on after this state.
-    pub(crate) fn goes_on(&self, state: u32) -> bool {
+    pub(crate) fn goes_on(&self, state: DfaState) -> bool {
         !self.dfa.live(state).is_empty()
     }
 
-    fn choices(&self, state: u32) -> f64 {
+    fn choices(&self, state: DfaState) -> f64 {
         f64::from(self.dfa.live(state).len() as u32 + u32::from(self.dfa.is_accepting(state)))
     }
 }

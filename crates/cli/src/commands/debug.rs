@@ -233,7 +233,7 @@ fn automaton_list(dfa: &Dfa) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{} states, {} classes of bytes", dfa.len() - 1, dfa.classes().len());
-    for state in 1..dfa.len() as u32 {
+    for state in dfa.states().skip(1) {
         let start = if state == dfa.start() { " starts" } else { "" };
         let accepts = if dfa.is_accepting(state) { " accepts" } else { "" };
         let _ = writeln!(out, "state {state}{start}{accepts}");
@@ -245,15 +245,17 @@ fn automaton_list(dfa: &Dfa) -> String {
 }
 
 fn automaton_json(dfa: &Dfa) -> Value {
-    let states: Vec<Value> = (1..dfa.len() as u32)
+    let states: Vec<Value> = dfa
+        .states()
+        .skip(1)
         .map(|state| {
             let edges: Vec<Value> = dfa
                 .edges(state)
                 .into_iter()
-                .map(|(set, target)| json!({"bytes": set.ranges(), "target": target}))
+                .map(|(set, target)| json!({"bytes": set.ranges(), "target": target.0}))
                 .collect();
-            json!({"state": state, "accepting": dfa.is_accepting(state), "edges": edges})
+            json!({"state": state.0, "accepting": dfa.is_accepting(state), "edges": edges})
         })
         .collect();
-    json!({"start": dfa.start(), "states": states})
+    json!({"start": dfa.start().0, "states": states})
 }

@@ -15,7 +15,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::borrow::Cow;
 
-use maskwright_automata::Dfa;
+use maskwright_automata::{Dfa, DfaState};
 use maskwright_vocab::{ByteClasses, ClassTrie, Trie, TrieNodes};
 use rayon::prelude::*;
 
@@ -23,7 +23,7 @@ use super::{FIRST, IndexError, IndexLimits, Resource};
 use crate::library::Library;
 use crate::library::tries::{Prepared, prepared};
 
-/// Positions `start..end` lead to `target`, a state of the index.
+/// Positions `start..end` lead to `target`, a state of the index; while rows are read, of the automaton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) start: u32,
@@ -34,7 +34,7 @@ pub(super) struct Run {
 /// The states that tokens can reach, and their rows.
 pub(super) struct Rows<'l> {
     /// For each state, its state in the automaton.
-    pub(super) states: Vec<u32>,
+    pub(super) states: Vec<DfaState>,
     /// All rows, one after the other.
     pub(super) runs: Vec<Run>,
     /// Where each row ends.
@@ -107,7 +107,7 @@ impl<'l> Reader<'_, 'l> {
     fn rows(&self, limit: usize, limits: &IndexLimits) -> Result<Option<Rows<'l>>, IndexError> {
         let mut number = vec![u32::MAX; self.dfa.len()];
         let (mut states, mut runs, mut ends) = (vec![self.dfa.start()], Vec::<Run>::new(), Vec::new());
-        number[self.dfa.start() as usize] = FIRST;
+        number[self.dfa.start().index()] = FIRST;
         let (steps, mut work) = (AtomicUsize::new(0), Vec::new());
         while ends.len() < states.len() {
             let most = if steps.load(Ordering::Relaxed) < ALONE { 8 } else { AT_ONCE };
@@ -120,7 +120,7 @@ impl<'l> Reader<'_, 'l> {
                     }
                 }
                 many => {
-                    let read = |work: &mut Vec<Below>, &state: &u32| {
+                    let read = |work: &mut Vec<Below>, &state: &DfaState| {
                         let mut row = Vec::new();
                         steps.fetch_add(self.row(state, limit, &mut row, work), Ordering::Relaxed);
                         row
@@ -139,7 +139,7 @@ impl<'l> Reader<'_, 'l> {
                 let known = &mut number[run.target as usize];
                 if *known == u32::MAX {
                     *known = FIRST + states.len() as u32;
-                    states.push(run.target);
+                    states.push(DfaState(run.target));
                 }
                 run.target = *known;
             }
@@ -151,7 +151,7 @@ impl<'l> Reader<'_, 'l> {
 
     /// Adds the row of a state, whose targets are states of the automaton, and returns how many steps that took. Gives up, with
     /// a row that is not whole, when it took too many.
-    fn row(&self, state: u32, limit: usize, runs: &mut Vec<Run>, work: &mut Vec<Below>) -> usize {
+    fn row(&self, state: DfaState, limit: usize, runs: &mut Vec<Run>, work: &mut Vec<Below>) -> usize {
         let Prepared { trie, skips } = &self.prepared;
         let classes = self.dfa.classes();
         let mut used = 0;
@@ -199,9 +199,9 @@ impl<'l> Reader<'_, 'l> {
 /// What has yet to be read.
 enum Below {
     /// These siblings, from a state.
-    Nodes(TrieNodes, u32),
+    Nodes(TrieNodes, DfaState),
     /// All of these positions lead to a state.
-    All(Range<u32>, u32),
+    All(Range<u32>, DfaState),
 }
 
 /// Runs, ascending, behind those of other rows.
@@ -213,25 +213,25 @@ struct Row<'r> {
 
 impl<'r> Row<'r> {
     fn behind(runs: &'r mut Vec<Run>) -> Self {
-        Self { runs, open: Run { start: 0, end: 0, target: Dfa::DEAD } }
+        Self { runs, open: Run { start: 0, end: 0, target: Dfa::DEAD.0 } }
     }
 
     #[inline]
-    fn add(&mut self, positions: Range<u32>, target: u32) {
+    fn add(&mut self, positions: Range<u32>, target: DfaState) {
         if positions.is_empty() {
             return;
         }
-        if self.open.end == positions.start && self.open.target == target {
+        if self.open.end == positions.start && self.open.target == target.0 {
             self.open.end = positions.end;
         } else {
             self.close();
-            self.open = Run { start: positions.start, end: positions.end, target };
+            self.open = Run { start: positions.start, end: positions.end, target: target.0 };
         }
     }
 
     #[inline]
     fn close(&mut self) {
-        if self.open.target != Dfa::DEAD {
+        if self.open.target != Dfa::DEAD.0 {
             self.runs.push(self.open);
         }
     }

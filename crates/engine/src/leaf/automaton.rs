@@ -9,7 +9,7 @@ use core::hash::{Hash, Hasher};
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 
-use maskwright_automata::{ByteSet, Dfa, Grouped};
+use maskwright_automata::{ByteSet, Dfa, DfaState, Grouped};
 use maskwright_vocab::pack::{Read, Reader, Writer};
 use rustc_hash::FxHasher;
 
@@ -220,9 +220,9 @@ impl Automaton {
     pub(crate) fn from_dfa(dfa: &Dfa) -> Self {
         Self::new(
             dfa.len(),
-            LeafState(dfa.start()),
-            |s| dfa.is_accepting(s.0),
-            |s, b| Step::new(LeafState(dfa.next(s.0, b)), Action::Pass),
+            LeafState(dfa.start().0),
+            |s| dfa.is_accepting(DfaState(s.0)),
+            |s, b| Step::new(LeafState(dfa.next(DfaState(s.0), b).0), Action::Pass),
         )
     }
 
@@ -230,14 +230,14 @@ impl Automaton {
     /// other, is "between two units".
     #[cfg(test)]
     pub(crate) fn units(star: &Dfa) -> Self {
-        let start = LeafState(star.start());
+        let start = LeafState(star.start().0);
         Self::new(
             star.len(),
             start,
-            |s| star.is_accepting(s.0),
+            |s| star.is_accepting(DfaState(s.0)),
             |s, b| {
                 let action = if s == start { Action::Unit } else { Action::Pass };
-                Step::new(LeafState(star.next(s.0, b)), action)
+                Step::new(LeafState(star.next(DfaState(s.0), b).0), action)
             },
         )
     }
@@ -247,9 +247,9 @@ impl Automaton {
         let action = |byte: u8| if byte & 0xC0 == 0x80 { Action::Pass } else { Action::Unit };
         let mut table = Self::new(
             texts.len(),
-            LeafState(texts.start()),
-            |s| texts.is_accepting(s.0),
-            |s, b| Step::new(LeafState(texts.next(s.0, b)), action(b)),
+            LeafState(texts.start().0),
+            |s| texts.is_accepting(DfaState(s.0)),
+            |s, b| Step::new(LeafState(texts.next(DfaState(s.0), b).0), action(b)),
         );
         let rows = (0u32..).map(LeafState).zip(table.steps.chunks(table.stride));
         let all = rows.flat_map(|(state, row)| row.iter().map(move |step| (state, step)));

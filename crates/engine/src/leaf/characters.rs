@@ -8,17 +8,17 @@
 
 use std::rc::Rc;
 
-use maskwright_automata::Dfa;
+use maskwright_automata::{Dfa, DfaState};
 use rustc_hash::FxHashMap;
 
 /// More ranges than this in one map are not followed.
 const RANGES: usize = 20_000;
 
 /// Ascending places with the state that the characters lead to from there on. There is one at 0.
-pub(super) type CharMap = Vec<(u32, u32)>;
+pub(super) type CharMap = Vec<(u32, DfaState)>;
 
 /// The same for what follows some bytes of a character.
-type Tails = Rc<[(u32, u32)]>;
+type Tails = Rc<[(u32, DfaState)]>;
 
 /// The lead bytes of the characters of some length: the first such character, how many bytes follow, and the bytes, by class.
 type Leads = (u32, u32, Vec<(u8, u8)>);
@@ -31,7 +31,7 @@ pub(super) struct Characters<'d> {
     /// The bytes that follow a lead byte.
     following: Vec<(u8, u8)>,
     /// By state and the number of bytes to come.
-    tails: FxHashMap<(u32, u32), Tails>,
+    tails: FxHashMap<(DfaState, u32), Tails>,
 }
 
 impl<'d> Characters<'d> {
@@ -50,7 +50,7 @@ impl<'d> Characters<'d> {
     }
 
     /// Writes down where the characters lead from a state; `None` if that takes too many ranges.
-    pub(super) fn map(&mut self, state: u32, map: &mut CharMap) -> Option<()> {
+    pub(super) fn map(&mut self, state: DfaState, map: &mut CharMap) -> Option<()> {
         let dfa = self.dfa;
         map.clear();
         for &(byte, _) in &self.ascii {
@@ -83,7 +83,7 @@ impl<'d> Characters<'d> {
     }
 
     /// Where the rest of a character leads, with so many bytes to come.
-    fn tails(&mut self, state: u32, left: u32) -> Option<Tails> {
+    fn tails(&mut self, state: DfaState, left: u32) -> Option<Tails> {
         if let Some(found) = self.tails.get(&(state, left)) {
             return Some(found.clone());
         }
@@ -130,7 +130,7 @@ pub(super) fn runs(dfa: &Dfa, low: u8, high: u8) -> Vec<(u8, u8)> {
 }
 
 /// Begins a range, unless the one before leads to the same state.
-fn add(map: &mut CharMap, at: u32, target: u32) {
+fn add(map: &mut CharMap, at: u32, target: DfaState) {
     if map.last().is_none_or(|last| last.1 != target) {
         map.push((at, target));
     }

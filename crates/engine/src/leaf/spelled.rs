@@ -14,7 +14,7 @@
 //! The unit is the decoded character, as in [`super::json`], so one table serves every `minLength` and `maxLength`.
 
 use hashbrown::HashTable;
-use maskwright_automata::{ByteSet, Dfa};
+use maskwright_automata::{ByteSet, Dfa, DfaState};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::automaton::{Growth, Rows};
@@ -39,7 +39,7 @@ pub(crate) fn spell(dfa: &Dfa) -> Option<Automaton> {
     if dfa.start() != Dfa::DEAD {
         speller.rows.set(START, &[(b'"', b'"', pass(text_state(dfa.start())))]);
     }
-    for state in 1..dfa.len() as u32 {
+    for state in dfa.states().skip(1) {
         speller.text_row(state)?;
     }
     Some(Automaton::of_strings(&speller.rows, START, END, growth))
@@ -50,7 +50,7 @@ pub(crate) fn spell(dfa: &Dfa) -> Option<Automaton> {
 fn growth(dfa: &Dfa, characters: &mut Characters<'_>) -> Growth {
     let mut map = CharMap::new();
     let mut fewest = 2;
-    for state in (1..dfa.len() as u32).filter(|&state| dfa.is_accepting(state)) {
+    for state in dfa.states().skip(1).filter(|&state| dfa.is_accepting(state)) {
         let found = characters.map(state, &mut map).map_or(0, |()| {
             let ends = map.iter().skip(1).map(|(at, _)| *at).chain([char::MAX as u32 + 1]);
             let goes_on = map.iter().zip(ends).filter(|((_, target), _)| dfa.is_accepting(*target));
@@ -79,8 +79,8 @@ const FIRST: u32 = 3;
 /// More states than this are not tabulated.
 const STATES: usize = 30_000;
 
-fn text_state(state: u32) -> LeafState {
-    if state == Dfa::DEAD { LeafState::DEAD } else { LeafState(FIRST + state) }
+fn text_state(state: DfaState) -> LeafState {
+    if state == Dfa::DEAD { LeafState::DEAD } else { LeafState(FIRST + state.0) }
 }
 
 fn pass(target: LeafState) -> Step {
@@ -108,7 +108,7 @@ enum Stage {
 /// What the digits to come select from: a part of a map that begins at `low`. The first place lies at or before it.
 #[derive(Clone, Copy)]
 struct Selection<'m> {
-    places: &'m [(u32, u32)],
+    places: &'m [(u32, DfaState)],
     low: u32,
 }
 
@@ -123,7 +123,7 @@ impl<'m> Selection<'m> {
     }
 
     /// The places and their targets, counted from the beginning.
-    fn relative(self) -> impl Iterator<Item = (u32, u32)> + 'm {
+    fn relative(self) -> impl Iterator<Item = (u32, DfaState)> + 'm {
         self.places.iter().map(move |&(at, target)| (at.saturating_sub(self.low), target))
     }
 }
@@ -145,16 +145,16 @@ struct Speller<'d> {
     /// Scratch.
     row: Vec<(u8, u8, Step)>,
     /// States in which whatever digits follow lead to the same state.
-    uniform: FxHashMap<(Stage, u32), LeafState>,
+    uniform: FxHashMap<(Stage, DfaState), LeafState>,
     /// The others, numbers into `selections`.
     mixed: HashTable<u32>,
     selections: Vec<Known>,
-    places: Vec<(u32, u32)>,
+    places: Vec<(u32, DfaState)>,
 }
 
 impl Speller<'_> {
     /// The row of a state of the DFA.
-    fn text_row(&mut self, state: u32) -> Option<()> {
+    fn text_row(&mut self, state: DfaState) -> Option<()> {
         let dfa = self.dfa;
         let inside = !dfa.live(state).intersection(ByteSet::range(0x80, 0xBF)).is_empty();
         let action = if inside { Action::Pass } else { Action::Unit };
@@ -181,7 +181,7 @@ impl Speller<'_> {
     }
 
     /// The state behind a backslash; 0 if no escape leads on.
-    fn escape(&mut self, state: u32) -> Option<LeafState> {
+    fn escape(&mut self, state: DfaState) -> Option<LeafState> {
         let dfa = self.dfa;
         let simple = [
             (b'"', b'"'),
@@ -347,12 +347,12 @@ fn push(row: &mut Vec<(u8, u8, Step)>, low: u8, high: u8, step: Step) {
     }
 }
 
-fn hash(stage: Stage, places: impl Iterator<Item = (u32, u32)>) -> u64 {
+fn hash(stage: Stage, places: impl Iterator<Item = (u32, DfaState)>) -> u64 {
     use core::hash::{BuildHasher, Hash, Hasher};
     let mut hasher = FxBuildHasher.build_hasher();
     stage.hash(&mut hasher);
     for (at, target) in places {
-        hasher.write_u64(u64::from(at) << 32 | u64::from(target));
+        hasher.write_u64(u64::from(at) << 32 | u64::from(target.0));
     }
     hasher.finish()
 }

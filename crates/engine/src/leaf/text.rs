@@ -13,7 +13,7 @@
 
 use core::hash::BuildHasher;
 
-use maskwright_automata::{ByteSet, Dfa, utf8};
+use maskwright_automata::{ByteSet, Dfa, DfaState, utf8};
 use rustc_hash::FxBuildHasher;
 
 use super::LeafState;
@@ -53,6 +53,13 @@ struct Place {
     depth: u32,
 }
 
+impl Place {
+    /// The state of the DFA.
+    fn state(self) -> DfaState {
+        DfaState(self.low)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct TextState {
     place: Place,
@@ -89,7 +96,7 @@ impl Text {
 
     /// Every text that the DFA accepts.
     pub(crate) fn within(dfa: Dfa) -> Self {
-        let place = Place { low: dfa.start(), high: 0, depth: 0 };
+        let place = Place { low: dfa.start().0, high: 0, depth: 0 };
         Self::new(Set::Within(dfa), place)
     }
 
@@ -227,9 +234,9 @@ impl Text {
     /// The place after one more byte of text; `None` off the list, or dead.
     fn advance(&self, place: Place, byte: u8) -> Option<Place> {
         match &self.set {
-            Set::Within(dfa) => match dfa.next(place.low, byte) {
-                0 => None,
-                low => Some(Place { low, ..place }),
+            Set::Within(dfa) => match dfa.next(place.state(), byte) {
+                Dfa::DEAD => None,
+                state => Some(Place { low: state.0, ..place }),
             },
             Set::Except(Words(words)) => {
                 let range = &words[place.low as usize..place.high as usize];
@@ -248,7 +255,7 @@ impl Text {
 
     fn is_member(&self, place: Place) -> bool {
         match &self.set {
-            Set::Within(dfa) => dfa.is_accepting(place.low),
+            Set::Within(dfa) => dfa.is_accepting(place.state()),
             // The word that ends here, if any, is the first of the range.
             Set::Except(Words(words)) => words[place.low as usize].len() != place.depth as usize,
         }
@@ -261,7 +268,9 @@ impl Text {
         if !is_escape(state.spelling) {
             return true;
         }
-        completions(state.spelling, state.digits).iter().any(|&(a, b)| takes_one(dfa, state.place.low, a, b))
+        completions(state.spelling, state.digits)
+            .iter()
+            .any(|&(a, b)| takes_one(dfa, state.place.state(), a, b))
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -321,14 +330,14 @@ fn decode(digits: u32) -> Option<char> {
 }
 
 /// Whether the DFA stays alive on at least one character of the range.
-fn takes_one(dfa: &Dfa, state: u32, start: char, end: char) -> bool {
+fn takes_one(dfa: &Dfa, state: DfaState, start: char, end: char) -> bool {
     utf8::sequences(start, end).iter().any(|sequence| {
         let mut states = vec![state];
         for &(low, high) in sequence.ranges() {
-            let mut next: Vec<u32> = states
+            let mut next: Vec<DfaState> = states
                 .iter()
                 .flat_map(|&s| (low..=high).map(move |b| dfa.next(s, b)))
-                .filter(|&s| s != 0)
+                .filter(|&s| s != Dfa::DEAD)
                 .collect();
             next.sort_unstable();
             next.dedup();

@@ -22,7 +22,7 @@
 
 use std::sync::OnceLock;
 
-use maskwright_automata::Dfa;
+use maskwright_automata::{Dfa, DfaState};
 use maskwright_vocab::{ByteClasses, ClassTrie, Trie, TrieNode, Vocabulary};
 
 use super::bytes::{Bytes, class as byte_bit};
@@ -68,9 +68,9 @@ pub(crate) struct Skips<'l> {
 impl Skips<'_> {
     /// The positions below a node, if a state leads to itself by everything there.
     #[inline]
-    pub(crate) fn stays_below(&self, state: u32, node: TrieNode) -> Option<core::ops::Range<u32>> {
+    pub(crate) fn stays_below(&self, state: DfaState, node: TrieNode) -> Option<core::ops::Range<u32>> {
         let subtree = &self.subtrees[node.index()];
-        (subtree.bytes & !self.loops[state as usize] == 0).then_some(subtree.start..subtree.end)
+        (subtree.bytes & !self.loops[state.index()] == 0).then_some(subtree.start..subtree.end)
     }
 }
 
@@ -141,19 +141,19 @@ fn loops(dfa: &Dfa, text: bool) -> Vec<u128> {
     for byte in 1..0x80 {
         members[usize::from(dfa.classes().class(byte))] |= byte_bit(byte);
     }
-    let of = |state: u32| {
+    let of = |state: DfaState| {
         let stay = representatives.iter().zip(&members).filter(|(byte, _)| dfa.next(state, **byte) == state);
         let bytes = stay.fold(0, |bits, (_, members)| bits | members);
         let stays = bytes & CHARACTERS != 0 && (!text || characters_stay(dfa, state));
         if stays { bytes } else { bytes & !CHARACTERS }
     };
-    (0..dfa.len() as u32).map(of).collect()
+    dfa.states().map(of).collect()
 }
 
 /// Whether every character beyond ASCII leads a state to itself.
-fn characters_stay(dfa: &Dfa, state: u32) -> bool {
+fn characters_stay(dfa: &Dfa, state: DfaState) -> bool {
     let leads = [0xC2, 0xE0, 0xE1, 0xED, 0xF0, 0xF1, 0xF4];
-    let mut work: Vec<(u32, Inside)> =
+    let mut work: Vec<(DfaState, Inside)> =
         leads.iter().map(|&byte| (dfa.next(state, byte), Inside::Between.after(byte))).collect();
     while let Some((now, inside)) = work.pop() {
         for byte in [0x80, 0x90, 0xA0] {

@@ -147,7 +147,7 @@ fn is_everything(grammar: &Grammar, id: ExprId) -> bool {
     let missing = exprs.and([utf8, not]);
     let limits = automata::Limits { states: 1_000, steps: 50_000, bytes: 1 << 20 };
     let dfa = automata::Dfa::build(&mut exprs, missing, &limits);
-    dfa.is_ok_and(|dfa| !(0..dfa.len() as u32).any(|state| dfa.is_accepting(state)))
+    dfa.is_ok_and(|dfa| !dfa.states().any(|state| dfa.is_accepting(state)))
 }
 
 /// Rules that can never match. If no text can match at all, that is an error.

@@ -127,12 +127,12 @@ fn automaton(grammar: &Grammar) -> Value {
     let Some(dfa) = regular::automaton(grammar, &limits).ok().filter(|dfa| dfa.len() <= 1 + STATES) else {
         return Value::Null;
     };
-    let live = 1..dfa.len() as u32;
+    let live = dfa.states().skip(1);
     let edges = live.clone().flat_map(|from| dfa.edges(from).into_iter().map(move |edge| (from, edge)));
-    let edge = |(from, (set, to))| json!({"from": from, "to": to, "label": format!("{set:?}")});
-    let state = |state| json!({"state": state, "accepting": dfa.is_accepting(state)});
+    let edge = |(from, (set, to)): (regular::DfaState, (_, regular::DfaState))| json!({"from": from.0, "to": to.0, "label": format!("{set:?}")});
+    let state = |state: regular::DfaState| json!({"state": state.0, "accepting": dfa.is_accepting(state)});
     json!({
-        "start": dfa.start(),
+        "start": dfa.start().0,
         "states": live.map(state).collect::<Vec<_>>(),
         "edges": edges.map(edge).collect::<Vec<_>>(),
     })

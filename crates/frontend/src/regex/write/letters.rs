@@ -4,7 +4,7 @@
 //! another. The characters between are found by following their UTF-8 spellings: the continuation bytes after a lead byte
 //! are six bits each, so what k of them lead to is a list of ranges of 6·k-bit numbers.
 
-use maskwright_automata::Dfa;
+use maskwright_automata::{Dfa, DfaState};
 use maskwright_grammar::CharSet;
 use rustc_hash::FxHashMap;
 
@@ -26,7 +26,7 @@ pub(super) fn of(dfa: &Dfa) -> Letters {
     if dfa.is_empty() {
         return Letters { states };
     }
-    let mut numbers: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut numbers: FxHashMap<DfaState, usize> = FxHashMap::default();
     let mut found = vec![dfa.start()];
     numbers.insert(dfa.start(), 0);
     while let Some(&state) = found.get(states.len()) {
@@ -49,11 +49,11 @@ pub(super) fn of(dfa: &Dfa) -> Letters {
 }
 
 /// A range of numbers and the state behind it.
-type Range = (u32, u32, u32);
+type Range = (u32, u32, DfaState);
 
 struct Reader<'d> {
     dfa: &'d Dfa,
-    tails: FxHashMap<(u32, u32), Vec<Range>>,
+    tails: FxHashMap<(DfaState, u32), Vec<Range>>,
 }
 
 /// Lead bytes: the first and last of a kind, how many continuation bytes follow, and the bits that mark the kind.
@@ -62,7 +62,7 @@ const LEADS: [(u8, u8, u32, u8); 4] =
 
 impl Reader<'_> {
     /// All characters that lead somewhere, ascending.
-    fn characters(&mut self, state: u32) -> Vec<Range> {
+    fn characters(&mut self, state: DfaState) -> Vec<Range> {
         let mut ranges = Vec::new();
         for (first, last, more, mark) in LEADS {
             for lead in first..=last {
@@ -78,7 +78,7 @@ impl Reader<'_> {
     }
 
     /// What so many continuation bytes lead to. The depth of the recursion is at most three.
-    fn tail(&mut self, state: u32, more: u32) -> Vec<Range> {
+    fn tail(&mut self, state: DfaState, more: u32) -> Vec<Range> {
         if state == Dfa::DEAD {
             return Vec::new();
         }
