@@ -15,7 +15,6 @@ mod ahead;
 mod budget;
 mod clearing_map;
 mod compile;
-mod components;
 mod count;
 mod distinct;
 mod error;

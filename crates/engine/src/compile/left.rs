@@ -19,7 +19,7 @@ use maskwright_automata::{must_stop, must_stop_now};
 use smallvec::SmallVec;
 
 use super::{CompileError, Place};
-use crate::components::components;
+use crate::program::components::components;
 use crate::program::network::{Callee, Machine, MachineId, Network, Node, NodeId, NodeRange};
 
 /// Finds where each machine begins, and rebuilds those that begin with themselves.

@@ -12,9 +12,9 @@
 use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::components::components;
 use super::network::{Callee, MAX_WORDS, MachineId, Network, Node, NodeId, Scope, ScopeId};
 use super::{NetState, Place, Program};
-use crate::components::components;
 use crate::leaf::Leaf;
 
 /// The edges of a network, backwards.

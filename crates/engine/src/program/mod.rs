@@ -9,6 +9,7 @@
 //! A set that is a single byte node – the inside of a literal, most of the time – needs no cell: the node itself is the
 //! state. Calls are not followed here. A cell lists them, and whoever steps it pushes the place to return to.
 
+pub(crate) mod components;
 mod debug;
 mod exits;
 mod levels;

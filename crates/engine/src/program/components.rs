@@ -1,6 +1,6 @@
 //! Strongly connected components of a graph: machines and what they call.
 
-use crate::program::network::MachineId;
+use super::network::MachineId;
 
 /// Strongly connected components (Tarjan's algorithm with an explicit stack): the component of each machine.
 pub(crate) fn components(edges: &[Vec<MachineId>]) -> Vec<u32> {
