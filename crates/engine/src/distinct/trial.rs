@@ -10,8 +10,9 @@ use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
 use crate::library::BoundProgram;
 use crate::parser::stack::{Arena, Mark, Resume, StackId};
-use crate::parser::step::{self, Buffers, Waiting};
+use crate::parser::step::{self, Buffers};
 use crate::parser::thread::Thread;
+use crate::parser::waiting::{Waiting, wait};
 use crate::program::{self, Kind, NetState};
 use crate::seen::Seen;
 use crate::value;
@@ -160,7 +161,7 @@ impl Trial<'_> {
     pub(super) fn wait(&mut self, threads: &[Thread], out: &mut Vec<Waiting>) {
         let before = self.text.len();
         let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
-        step::wait(self.bound.program(), &mut stacks, self.buffers, threads, true, out);
+        wait(self.bound.program(), &mut stacks, self.buffers, threads, true, out);
     }
 
     /// Whether a thread survives these bytes.

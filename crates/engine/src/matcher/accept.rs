@@ -1,7 +1,7 @@
 //! Taking tokens, and taking them back.
 //!
 //! A token is taken byte by byte. As long as there is one thread and it stays inside a leaf or a literal, that is a short loop
-//! ([`step::run_inside_leaf`]), and two tokens of five need no more; any other byte is a step of all threads ([`step::step_all`]).
+//! ([`run_inside_leaf`]), and two tokens of five need no more; any other byte is a step of all threads ([`step::step_all`]).
 //! Every token leaves a [`Checkpoint`], and everything that is made on the way is only ever added to, so to take a token back is to cut
 //! off what came after the checkpoint before.
 
@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::budget::Charge;
 use super::{Checkpoint, MatchError, Matcher};
+use crate::parser::inside::run_inside_leaf;
 use crate::parser::stack::{Arena, Resume, StackId};
 use crate::parser::step;
 use crate::parser::thread::Thread;
@@ -79,7 +80,7 @@ impl Matcher {
     /// Takes the bytes on which nothing happens, if there is one thread: all of them in two tokens of five.
     fn begin(&self, bytes: &[u8]) -> Begun {
         let &[mut thread] = self.threads() else { return Begun { thread: None, bytes: 0 } };
-        let bytes = step::run_inside_leaf(self.bound.program(), &mut thread, bytes);
+        let bytes = run_inside_leaf(self.bound.program(), &mut thread, bytes);
         Begun { thread: Some(thread), bytes }
     }
 
@@ -220,7 +221,7 @@ impl Matcher {
             if at < bytes.len()
                 && let [thread] = &mut **current
             {
-                let inside = step::run_inside_leaf(self.bound.program(), thread, &bytes[at..]);
+                let inside = run_inside_leaf(self.bound.program(), thread, &bytes[at..]);
                 if let Some(distinct) = &mut self.distinct {
                     distinct.text.extend_from_slice(&bytes[at..at + inside]);
                 }

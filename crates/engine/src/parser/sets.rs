@@ -22,8 +22,8 @@ use maskwright_vocab::{Trie, TrieNode};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::line::Walk;
-use super::step::{Waiting, step_waiting, wait};
 use super::thread::Thread;
+use super::waiting::{Waiting, step_waiting, wait};
 use crate::library::reader::{self, Next, Reader, Visited};
 use crate::library::{BoundProgram, Bytes, GroupedKinds, Kinds, utf8};
 use crate::program::ByteClasses;

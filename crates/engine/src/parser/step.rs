@@ -5,32 +5,31 @@
 //! Everything that takes the byte becomes a thread of the next generation.
 
 use maskwright_automata::ByteSet;
-use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
+use super::inside::step_inside;
 use super::merge::{add, merge};
 use super::meter::{Meter, THREAD_STEPS};
+use super::returned::Returned;
 use super::stack::{Frame, Resume, StackId, Stacks, When};
 use super::thread::Thread;
 use super::words::{self, add_living, may_close};
-use crate::count::{Bounds, Count};
-use crate::leaf::{Leaf, LeafState, TextNext};
+use crate::count::Count;
+use crate::leaf::LeafState;
 use crate::program::network::{Callee, LoopId};
 use crate::program::words::Words;
 use crate::program::{At, Call, Cell, Kind, LeafId, NetState, Place, Program};
-use crate::seen::Seen;
-use crate::tuning::{FastPath, may_take, tuning};
+use crate::tuning::tuning;
 
 /// Buffers that stepping reuses.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    work: Vec<Work>,
+    pub(super) work: Vec<Work>,
     frames: Vec<(Frame, StackId)>,
     arrived: Vec<Thread>,
     ended: Vec<StackId>,
     checked: Vec<StackId>,
-    /// Stacks that were returned to before the byte, and after it. Without this, ambiguous grammars would visit
-    /// every path through a graph of stacks, and not every stack.
+    /// Stacks that were returned to before the byte, and after it.
     before: Returned,
     after: Returned,
     /// What waits to take the byte, and what that calls.
@@ -44,36 +43,6 @@ pub(crate) struct Buffers {
     pub(crate) computed: u64,
 }
 
-/// The stacks that were returned to.
-#[derive(Debug, Default)]
-struct Returned {
-    stacks: Seen<StackId>,
-    /// Their frames, where there are many: different unions have common members.
-    frames: FxHashSet<(Frame, StackId)>,
-}
-
-/// Up to so many frames of a stack, nobody asks whether they were returned to.
-const FEW_FRAMES: usize = 8;
-
-impl Returned {
-    #[inline]
-    fn clear(&mut self) {
-        self.stacks.clear();
-        if !self.frames.is_empty() {
-            self.frames.clear();
-        }
-    }
-
-    /// The frames of a stack, each with what is below, without those that were returned to already if they are many.
-    #[inline]
-    fn pop<S: Stacks>(&mut self, stacks: &mut S, stack: StackId, frames: &mut Vec<(Frame, StackId)>) {
-        stacks.pop(stack, frames);
-        if frames.len() > FEW_FRAMES {
-            frames.retain(|frame| self.frames.insert(*frame));
-        }
-    }
-}
-
 impl Buffers {
     /// A new generation of threads begins.
     #[inline]
@@ -85,7 +54,7 @@ impl Buffers {
 
 /// What has yet to take the byte.
 #[derive(Clone, Copy, Debug)]
-enum Work {
+pub(super) enum Work {
     /// A state of the network, or a leaf at its start. The leaf cannot end there: the way around it is part of the network.
     Enter(At, StackId),
     /// The stack of something that has ended.
@@ -167,7 +136,7 @@ fn step_merged<S: Stacks>(
 /// Visits everything that waits, what it returns to if it is `returning`, and, level by level, what the visitor calls. What stands in the same
 /// place is visited once, on the union of its stacks.
 #[inline]
-fn visit_waiting<S: Stacks>(
+pub(super) fn visit_waiting<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
@@ -212,95 +181,6 @@ fn visit_waiting<S: Stacks>(
         core::mem::swap(&mut level, &mut calls);
     }
     (buffers.level, buffers.calls) = (level, calls);
-}
-
-/// A place that may take the next byte: a leaf, or a state of the network without its calls.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
-    /// The bytes that it may take.
-    pub(crate) first: ByteSet,
-    pub(crate) thread: Thread,
-}
-
-/// Finds everything that may take the next byte: what some threads stand in, what they return to, and what that calls. With
-/// [`step_waiting`] it does what [`step_all`] does, for those who try many bytes on the same threads. Unless they are `returning`, nothing
-/// returns before the byte.
-pub(crate) fn wait<S: Stacks>(
-    program: &Program,
-    stacks: &mut S,
-    buffers: &mut Buffers,
-    threads: &[Thread],
-    returning: bool,
-    out: &mut Vec<Waiting>,
-) {
-    buffers.begin();
-    buffers.meter.spend(2 * threads.len() as u32);
-    for &thread in threads {
-        if thread.is_in_network() {
-            buffers.work.push(Work::Enter(thread.at, thread.stack));
-            continue;
-        }
-        out.push(Waiting { first: program.live_at(thread.at), thread });
-        if returning && may_end(program, &thread) {
-            buffers.work.push(Work::Return(thread.stack));
-        }
-    }
-    visit_waiting(program, stacks, buffers, returning, |stacks, _, at, stack, calls| {
-        let thread = Thread::new(at, stack);
-        let At::Network(state) = at else {
-            return out.push(Waiting { first: program.live_at(at), thread });
-        };
-        match program.place(state) {
-            Place::Done => {}
-            Place::Node { low, high, .. } => {
-                out.push(Waiting { first: ByteSet::range(low, high), thread });
-            }
-            Place::Cell(cell) => {
-                let first = cell.bytes();
-                if !first.is_empty() {
-                    out.push(Waiting { first, thread });
-                }
-                for call in &cell.calls {
-                    calls.extend(call_from(program, stacks, call, stack));
-                }
-            }
-        }
-    });
-}
-
-/// Steps everything that waits by a byte.
-pub(crate) fn step_waiting<S: Stacks>(
-    program: &Program,
-    stacks: &mut S,
-    buffers: &mut Buffers,
-    waiting: &[Waiting],
-    byte: u8,
-    next: &mut Vec<Thread>,
-) {
-    buffers.begin();
-    // To pass one by is quick, but there may be tens of thousands.
-    let mut taken = 1 + waiting.len() as u32 / 8;
-    for Waiting { thread, .. } in waiting.iter().filter(|waiting| waiting.first.contains(byte)) {
-        taken += THREAD_STEPS;
-        let state = match thread.at {
-            At::Network(state) => state,
-            At::Leaf(leaf, state) => {
-                step_leaf(program, stacks, buffers, (leaf, state), thread, byte, next);
-                continue;
-            }
-        };
-        let state = match program.place(state) {
-            Place::Done => None,
-            Place::Node { next: node, .. } => Some(program.behind(node)),
-            Place::Cell(cell) => program.step(cell, byte),
-        };
-        if let Some(state) = state {
-            arrive(program, stacks, buffers, Thread::network(state, thread.stack), next);
-        }
-    }
-    merge(program, stacks, next);
-    taken = taken.saturating_add(stacks.effort());
-    buffers.meter.spend(taken);
 }
 
 /// Makes a call: pushes the place to return to, and goes into the callee.
@@ -429,132 +309,6 @@ fn finish_step<S: Stacks>(
     }
 }
 
-/// Steps threads all of which stand inside a leaf or a literal and stay there, or die: no call, no return. Returns false, and
-/// leaves nothing behind, if it is otherwise.
-#[inline]
-fn step_inside<S: Stacks>(
-    program: &Program,
-    stacks: &mut S,
-    threads: &[Thread],
-    byte: u8,
-    next: &mut Vec<Thread>,
-) -> bool {
-    let before = next.len();
-    for thread in threads {
-        match inside(program, thread, byte) {
-            Inside::Stays(thread) => add(program, stacks, thread, next),
-            Inside::Dies => {}
-            Inside::Leaves => {
-                next.truncate(before);
-                return false;
-            }
-        }
-    }
-    true
-}
-
-/// What a byte does to a thread.
-enum Inside {
-    /// It stays in the leaf or literal that it is in, which cannot end there.
-    Stays(Thread),
-    Dies,
-    /// It calls or returns, or perhaps it does.
-    Leaves,
-}
-
-#[inline]
-fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
-    let Thread { at, count, stack } = *thread;
-    match at {
-        At::Network(state) => match program.place(state) {
-            Place::Done => Inside::Dies,
-            Place::Node { low, high, .. } if byte < low || high < byte => Inside::Dies,
-            Place::Node { next, .. } => match program.byte_behind(next) {
-                Some(state) => Inside::Stays(Thread::network(state, stack)),
-                None => Inside::Leaves,
-            },
-            Place::Cell(_) => Inside::Leaves,
-        },
-        At::Leaf(..) if program.may_end_at(at, count) => Inside::Leaves,
-        At::Leaf(leaf, state) => match program.step_leaf(leaf, state, count, byte) {
-            None => Inside::Dies,
-            Some((at, count)) if program.standing(at, count) == Kind::Stay => {
-                Inside::Stays(Thread { at, count, stack })
-            }
-            Some(_) => Inside::Leaves,
-        },
-    }
-}
-
-/// Takes the bytes that leave a thread inside the leaf or literal that it is in, where nothing is called and nothing can end, as
-/// [`step_all`] would one by one. Returns how many they are. PERF: so are most bytes, and the rest of a step costs ten times as much.
-#[inline]
-pub(crate) fn run_inside_leaf(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
-    let may_run = tuning().has(FastPath::RunInsideLeaf);
-    let taken = if may_run { run_inside(program, thread, bytes) } else { 0 };
-    if taken > 0 { taken * usize::from(may_take(FastPath::RunInsideLeaf)) } else { 0 }
-}
-
-fn run_inside(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
-    let mut taken = 0;
-    let (leaf, mut state) = match thread.at {
-        At::Leaf(leaf, state) => (leaf, state),
-        At::Network(state) => {
-            let Some(mut node) = state.node() else { return 0 };
-            for &byte in bytes {
-                let Some(next) = program.literal(node, byte) else { break };
-                node = next;
-                taken += 1;
-            }
-            if taken > 0 {
-                thread.at = At::Network(NetState::of_node(node));
-            }
-            return taken;
-        }
-    };
-    match program.leaf(leaf) {
-        Leaf::Window { automaton, min, max } => {
-            let Some(mut count) = thread.count.single() else { return 0 };
-            if count >= *min && automaton.is_accepting(state) {
-                return 0;
-            }
-            for &byte in bytes {
-                let step = automaton.step(state, byte);
-                let Some(next) = automaton.count_step(step, count, Bounds { min: *min, max: *max }) else {
-                    break;
-                };
-                if next >= *min && automaton.is_accepting(step.target()) {
-                    break;
-                }
-                (state, count) = (step.target(), next);
-                taken += 1;
-            }
-            thread.count = Count::of(count);
-        }
-        Leaf::Text(text) => {
-            for &byte in bytes {
-                let TextNext::Stay(next) = text.next(state, byte) else { break };
-                state = next;
-                taken += 1;
-            }
-        }
-    }
-    thread.at = At::Leaf(leaf, state);
-    taken
-}
-
-/// The only byte that a thread inside a literal takes, and the thread behind it; `None` elsewhere, and for the last byte.
-#[inline]
-pub(crate) fn literal_byte(program: &Program, thread: &Thread) -> Option<(u8, Thread)> {
-    let At::Network(state) = thread.at else { return None };
-    match program.place(state) {
-        Place::Node { low, high, next } if low == high => {
-            Some((low, Thread::network(program.byte_behind(next)?, thread.stack)))
-        }
-        _ => None,
-    }
-}
-
 #[inline]
 #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one step")]
 fn step_cell<S: Stacks>(
@@ -622,7 +376,7 @@ fn enter<S: Stacks>(
 
 /// Goes on behind something that ended before the byte.
 fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, stack: StackId) {
-    if !buffers.before.stacks.insert(stack) || !buffers.meter.spend(THREAD_STEPS) {
+    if !buffers.before.insert(stack) || !buffers.meter.spend(THREAD_STEPS) {
         return;
     }
     let mut frames = core::mem::take(&mut buffers.frames);
@@ -707,7 +461,7 @@ fn next_round<S: Stacks>(
 
 /// Steps a thread that stands in a leaf.
 #[inline]
-fn step_leaf<S: Stacks>(
+pub(super) fn step_leaf<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
@@ -723,7 +477,7 @@ fn step_leaf<S: Stacks>(
 
 /// Adds a thread; but one that can only return, or has to be checked, goes on at once, so that equal places look equal.
 #[inline]
-fn arrive<S: Stacks>(
+pub(super) fn arrive<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
@@ -773,7 +527,7 @@ fn settle<S: Stacks>(
             }
         }
         let Some(stack) = buffers.ended.pop() else { return };
-        if !buffers.after.stacks.insert(stack) {
+        if !buffers.after.insert(stack) {
             continue;
         }
         if !buffers.meter.spend(THREAD_STEPS) {

@@ -16,10 +16,11 @@ use maskwright_automata::ByteSet;
 use maskwright_vocab::{Trie, TrieNode, TrieNodes};
 use smallvec::SmallVec;
 
+use super::inside::literal_byte;
 use super::line::Walk;
 use super::sets::{Bits, Listed, Sets};
 use super::stack::Mark;
-use super::step::{is_last, leave, literal_byte, live, step_all, step_others};
+use super::step::{is_last, leave, live, step_all, step_others};
 use super::thread::Thread;
 use crate::leaf::{Leaf, LeafState, Text, TextNext, json_string};
 use crate::library::{Boundaries, NumberedTrie, SuffixSource};
