@@ -127,7 +127,7 @@ impl DistinctFilter<'_> {
                 Values::Integers | Values::Long(_) => false,
             };
             if may_begin && !begun {
-                self.keep_leading(self.trial.bound.library().value_tokens().commas.at(in_string));
+                self.keep_commas(in_string);
                 begun = true;
             }
             if program.scope(index).values == Values::Integers && !in_string {
@@ -196,7 +196,7 @@ impl DistinctFilter<'_> {
         {
             // This string is part of no value that must be new, and there is one reading only. So whatever ends it leads on as the text does now, until another value
             // has to come.
-            return self.keep_leading(self.trial.bound.library().value_tokens().commas.at(in_string));
+            return self.keep_commas(in_string);
         }
         let in_text = in_string || self.may_be_in_word();
         let calm = if in_text { self.trial.calm_tokens() } else { None };
@@ -451,6 +451,19 @@ impl DistinctFilter<'_> {
         let new = new.into_iter().filter(|token| self.leading.insert(*token));
         let groups = new.map(|token| SmallVec::from_slice(&[token])).collect();
         self.keep_groups(groups);
+    }
+
+    /// The same for tokens that end a value and begin another.
+    fn keep_commas(&mut self, in_string: bool) {
+        let commas = self.trial.bound.library().value_tokens().commas.at(in_string);
+        let Some(place) = self.trial.place_in_free_string() else { return self.keep_leading(commas) };
+        if let Some(out) = self.trial.searches.commas.at(&place) {
+            return out.iter().for_each(|&token| self.row.set(token, false));
+        }
+        let before: Vec<u32> = commas.iter().copied().filter(|&token| self.allows(token)).collect();
+        self.keep_leading(commas);
+        let out = before.into_iter().filter(|&token| !self.allows(token)).collect();
+        self.trial.searches.commas.learn(place, out);
     }
 
     fn allows(&self, token: u32) -> bool {

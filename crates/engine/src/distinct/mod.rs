@@ -5,6 +5,7 @@
 
 mod bracketed;
 mod calm;
+mod commas;
 pub(crate) mod filter;
 mod out;
 pub(crate) mod registers;

@@ -272,7 +272,7 @@ impl Trial<'_> {
     /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
     fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
         let key = self.key(threads, before);
-        if let Some(&known) = key.as_ref().and_then(|key| self.searches.get(&**key)) {
+        if let Some(&known) = key.as_ref().and_then(|key| self.searches.found.get(&**key)) {
             return known;
         }
         // If the steps are used up, whoever asked throws away the answer.
@@ -280,10 +280,10 @@ impl Trial<'_> {
             return true;
         };
         let Some(key) = key else { return found };
-        if self.searches.len() >= MAX_SEARCHES {
-            self.searches.clear();
+        if self.searches.found.len() >= MAX_SEARCHES {
+            self.searches.found.clear();
         }
-        self.searches.insert(key.into_vec().into(), found);
+        self.searches.found.insert(key.into_vec().into(), found);
         found
     }
 

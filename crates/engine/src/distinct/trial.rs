@@ -5,6 +5,7 @@ use core::cell::RefCell;
 use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 
+use super::commas::KnownCommas;
 use super::registers::{Registers, Remembering};
 use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
@@ -49,7 +50,18 @@ impl Outs {
 /// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
 /// value. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
 /// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
-pub(crate) type SearchCache = FxHashMap<Box<[u32]>, bool>;
+#[derive(Debug, Default)]
+pub(crate) struct SearchCache {
+    pub(super) found: FxHashMap<Box<[u32]>, bool>,
+    pub(super) commas: KnownCommas,
+}
+
+impl SearchCache {
+    pub(crate) fn clear(&mut self) {
+        self.found.clear();
+        self.commas.clear();
+    }
+}
 
 impl Trial<'_> {
     /// Does something with the threads, and leaves no trace of it.

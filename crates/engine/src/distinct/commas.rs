@@ -1,0 +1,45 @@
+//! Tokens that end a string and begin another value, as long as the text stays in that string.
+//!
+//! Where values may run out, such tokens are tried one by one. If the string belongs to no value that must be new, what comes of them does not
+//! depend on what is written in it: the answer for its first character holds up to its end.
+
+use smallvec::SmallVec;
+
+use super::trial::Trial;
+use crate::library::Key;
+use crate::parser::mask::{is_in_string, state_key};
+use crate::parser::stack::StackId;
+
+/// The last answer, and where the text was. To be forgotten with the stacks by which it is known.
+#[derive(Debug, Default)]
+pub(crate) struct KnownCommas {
+    place: Place,
+    out: Vec<u32>,
+}
+
+/// The threads as far as a token can tell.
+pub(super) type Place = SmallVec<[(Key, StackId); 2]>;
+
+impl KnownCommas {
+    pub(super) fn clear(&mut self) {
+        self.place.clear();
+    }
+
+    /// The tokens that lead to a dead end.
+    pub(super) fn at(&self, place: &Place) -> Option<&[u32]> {
+        (self.place == *place).then_some(&*self.out)
+    }
+
+    pub(super) fn learn(&mut self, place: Place, out: Vec<u32>) {
+        *self = Self { place, out };
+    }
+}
+
+impl Trial<'_> {
+    /// Where the text is, if all its threads are in strings that belong to no value that must be new.
+    pub(super) fn place_in_free_string(&self) -> Option<Place> {
+        let is_free = |thread| is_in_string(self.bound.program(), thread) && !self.may_be_checked(thread);
+        let place = |thread| is_free(thread).then(|| (state_key(self.bound, thread), thread.stack));
+        self.threads.iter().map(place).collect::<Option<Place>>().filter(|place| !place.is_empty())
+    }
+}
