@@ -13,78 +13,68 @@ use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::components::components;
+use super::joints::{Joint, Joints, bytes_from, successors};
 use super::network::{Callee, MAX_WORDS, MachineId, Network, Node, NodeId, Scope, ScopeId};
 use super::{NetState, Place, Program};
 use crate::leaf::Leaf;
 
 /// The edges of a network, backwards.
 pub(super) struct Backward {
-    /// The nodes that lead to a node.
-    nodes: Grouped<NodeId>,
+    /// The joints that lead to a joint in the same machine.
+    joints: Grouped<Joint>,
     /// The calls of a machine.
-    calls: Grouped<NodeId>,
-    /// The machines that a node is a start of.
+    calls: Grouped<Joint>,
+    /// The machines that a joint is a start of.
     starts: Grouped<MachineId>,
 }
 
 impl Backward {
-    pub(super) fn of(network: &Network) -> Self {
-        let mut nodes: Vec<(u32, NodeId)> = Vec::new();
-        let mut calls: Vec<(u32, NodeId)> = Vec::new();
-        for (id, node) in (0..).map(NodeId).zip(&network.nodes) {
-            match *node {
-                Node::Byte { next, .. } => nodes.push((next.0, id)),
-                Node::Split { start, len } => {
-                    nodes.extend(network.targets(start, len).iter().map(|to| (to.0, id)));
-                }
-                Node::Call { callee, next } => {
-                    nodes.push((next.0, id));
-                    calls.extend(network.machine_of(callee).map(|machine| (machine.0, id)));
-                }
-                Node::Final => {}
+    pub(super) fn of(network: &Network, joints: &Joints) -> Self {
+        let mut before: Vec<(u32, Joint)> = Vec::new();
+        let mut calls: Vec<(u32, Joint)> = Vec::new();
+        for joint in joints.all() {
+            before.extend(joints.successors(network, joint).map(|to| (to.0, joint)));
+            if let Node::Call { callee, .. } = joints.get(network, joint) {
+                calls.extend(network.machine_of(callee).map(|machine| (machine.0, joint)));
             }
         }
         let starts = network.machine_ids().zip(&network.machines);
-        let starts = starts.flat_map(|(at, machine)| machine.start.iter().map(move |node| (node.0, at)));
+        let starts =
+            starts.flat_map(|(at, machine)| machine.start.iter().map(move |node| (joints.at(*node).0, at)));
         Self {
-            nodes: Grouped::new(network.nodes.len(), nodes.iter().copied()),
+            joints: Grouped::new(joints.len(), before.iter().copied()),
             calls: Grouped::new(network.machines.len(), calls.iter().copied()),
-            starts: Grouped::new(network.nodes.len(), starts),
+            starts: Grouped::new(joints.len(), starts),
         }
-    }
-
-    /// The nodes that lead to a node in the same machine.
-    pub(super) fn nodes(&self, node: NodeId) -> &[NodeId] {
-        self.nodes.of(node.0)
     }
 }
 
-/// Which of the [words](Network::words) every path from a node to the end of its machine writes, a bit each: if one of them was seen, the
-/// node is a dead end.
+/// Which of the [words](Network::words) every path from a joint to the end of its machine writes, a bit each: if one of them was seen, the
+/// joint is a dead end.
 #[derive(Debug)]
 pub(crate) struct Needed {
-    nodes: Box<[u128]>,
+    joints: Box<[u128]>,
     machines: Box<[u128]>,
 }
 
 impl Needed {
-    pub(crate) fn of(network: &Network) -> Self {
-        let back = Backward::of(network);
+    pub(crate) fn of(network: &Network, joints: &Joints) -> Self {
+        let back = Backward::of(network, joints);
         let mut needed = Self {
-            nodes: vec![u128::MAX; network.nodes.len()].into(),
+            joints: vec![u128::MAX; joints.len()].into(),
             machines: vec![u128::MAX; network.machines.len()].into(),
         };
         // From everything down to what is so for every path. What changes is carried to those that it concerns.
-        let mut work: Vec<NodeId> = (0..network.nodes.len() as u32).map(NodeId).rev().collect();
-        while let Some(node) = work.pop() {
-            let new = needed.of_node(network, node);
-            if core::mem::replace(&mut needed.nodes[node.index()], new) == new {
+        let mut work: Vec<Joint> = joints.all().rev().collect();
+        while let Some(joint) = work.pop() {
+            let new = needed.of_joint(network, joints, joint);
+            if core::mem::replace(&mut needed.joints[joint.index()], new) == new {
                 continue;
             }
-            work.extend_from_slice(back.nodes.of(node.0));
-            for &machine in back.starts.of(node.0) {
+            work.extend_from_slice(back.joints.of(joint.0));
+            for &machine in back.starts.of(joint.0) {
                 let start = network.machines[machine.index()].start.iter();
-                let new = start.fold(u128::MAX, |all, node| all & needed.nodes[node.index()]);
+                let new = start.fold(u128::MAX, |all, node| all & needed.joints[joints.at(*node).index()]);
                 if core::mem::replace(&mut needed.machines[machine.index()], new) != new {
                     work.extend_from_slice(back.calls.of(machine.0));
                 }
@@ -93,24 +83,21 @@ impl Needed {
         needed
     }
 
-    fn of_node(&self, network: &Network, id: NodeId) -> u128 {
-        match network.nodes[id.index()] {
-            Node::Final => 0,
-            Node::Byte { next, .. } => self.nodes[next.index()],
-            Node::Split { start, len } => {
-                let targets = network.targets(start, len).iter();
-                targets.fold(u128::MAX, |all, to| all & self.nodes[to.index()])
+    fn of_joint(&self, network: &Network, joints: &Joints, joint: Joint) -> u128 {
+        let called = match joints.get(network, joint) {
+            Node::Final => return 0,
+            Node::Byte { .. } | Node::Split { .. } => 0,
+            Node::Call { callee: Callee::Check, .. } => {
+                network.followed_word(joints.node(joint)).map_or(0, |word| 1 << word)
             }
-            Node::Call { callee, next } => {
-                let called = match callee {
-                    Callee::Check => network.followed_word(id).map_or(0, |word| 1 << word),
-                    // Its values are told apart by themselves.
-                    Callee::Scope(_) | Callee::Leaf(_) => 0,
-                    _ => network.machine_of(callee).map_or(0, |machine| self.machines[machine.index()]),
-                };
-                called | self.nodes[next.index()]
+            // Its values are told apart by themselves.
+            Node::Call { callee: Callee::Scope(_) | Callee::Leaf(_), .. } => 0,
+            Node::Call { callee, .. } => {
+                network.machine_of(callee).map_or(0, |machine| self.machines[machine.index()])
             }
-        }
+        };
+        let next = joints.successors(network, joint);
+        called | next.fold(u128::MAX, |all, next| all & self.joints[next.index()])
     }
 
     /// By every path through a machine.
@@ -120,13 +107,12 @@ impl Needed {
 
     /// By every path from a state to the end of its machine.
     pub(crate) fn state(&self, program: &Program, state: NetState) -> u128 {
+        let of = |node: NodeId| self.joints[program.joints().at(node).index()];
         match program.place(state) {
             Place::Done => 0,
-            Place::Node { .. } => state.node().map_or(0, |node| self.nodes[node.index()]),
+            Place::Node { .. } => state.node().map_or(0, of),
             Place::Cell(cell) if cell.returns => 0,
-            Place::Cell(cell) => {
-                cell.nodes.iter().fold(u128::MAX, |all, node| all & self.nodes[node.index()])
-            }
+            Place::Cell(cell) => cell.nodes.iter().fold(u128::MAX, |all, node| all & of(*node)),
         }
     }
 }
@@ -134,19 +120,16 @@ impl Needed {
 /// A path to the end of a machine: the [words](Network::words) that are written on it, a bit each. If none of them was seen, the path leads out.
 type Words = u128;
 
-/// For the nodes and machines of a network, a path to the end on which no check can fail but those of words.
+/// For the joints and machines of a network, a path to the end on which no check can fail but those of words.
 #[derive(Debug, Default)]
 struct Paths {
-    nodes: Box<[Option<Words>]>,
+    joints: Box<[Option<Words>]>,
     machines: Box<[Option<Words>]>,
 }
 
 impl Paths {
-    fn new(network: &Network) -> Self {
-        Self {
-            nodes: vec![None; network.nodes.len()].into(),
-            machines: vec![None; network.machines.len()].into(),
-        }
+    fn new(network: &Network, joints: &Joints) -> Self {
+        Self { joints: vec![None; joints.len()].into(), machines: vec![None; network.machines.len()].into() }
     }
 }
 
@@ -161,7 +144,7 @@ pub(crate) struct Exits {
     infinite: Paths,
     /// The leaves with infinitely many values. Empty as well.
     infinite_leaves: Box<[bool]>,
-    /// The nodes behind which a digit that is not zero may come, in the same machine or one that it calls. Empty as well.
+    /// The joints behind which a digit that is not zero may come, in the same machine or one that it calls. Empty as well.
     nonzero: Box<[bool]>,
     scopes: Box<[Fresh]>,
 }
@@ -179,7 +162,7 @@ pub(super) struct Fresh {
 
 /// A path that was found while all are looked for.
 struct Found {
-    node: NodeId,
+    joint: Joint,
     words: Words,
     is_infinite: bool,
 }
@@ -187,6 +170,7 @@ struct Found {
 /// Looks for all paths, from the ends of the machines backwards.
 struct Finder<'n> {
     network: &'n Network,
+    joints: &'n Joints,
     back: &'n Backward,
     exits: Exits,
     /// What follows the checks of values that are neither words nor leaves with infinitely many values.
@@ -196,12 +180,12 @@ struct Finder<'n> {
 }
 
 impl Finder<'_> {
-    fn add(&mut self, node: NodeId, words: Option<Words>, is_infinite: bool) {
+    fn add(&mut self, joint: Joint, words: Option<Words>, is_infinite: bool) {
         let Some(words) = words else { return };
         let paths = &mut self.work[words.count_ones() as usize];
-        paths.push(Found { node, words, is_infinite: false });
+        paths.push(Found { joint, words, is_infinite: false });
         if is_infinite && self.network.other_values {
-            paths.push(Found { node, words, is_infinite });
+            paths.push(Found { joint, words, is_infinite });
         }
     }
 
@@ -215,45 +199,53 @@ impl Finder<'_> {
         }
     }
 
-    fn visit(&mut self, &Found { node, words, is_infinite }: &Found) {
-        let (network, back) = (self.network, self.back);
+    fn visit(&mut self, &Found { joint, words, is_infinite }: &Found) {
+        let (network, joints, back) = (self.network, self.joints, self.back);
+        let node = joints.node(joint);
         if is_value_check(network, node) {
             // Behind the value it may fail; before it, there is another value.
             self.behind.entry(node).or_insert(words);
             let is_endless = network.endless_checks.contains_key(&node);
-            for &from in back.nodes.of(node.0) {
-                let is_leaf =
-                    matches!(network.nodes[from.index()], Node::Call { callee: Callee::Leaf(_), .. });
-                let value =
-                    if is_endless && is_leaf { Some(0) } else { self.exits.infinitely(network, from) };
+            for &from in back.joints.of(joint.0) {
+                if !successors(network, joints.node(from)).any(|next| next == node) {
+                    // What comes before the last bytes of a value may not be part of it.
+                    continue;
+                }
+                let is_leaf = matches!(joints.get(network, from), Node::Call { callee: Callee::Leaf(_), .. });
+                let value = if is_endless && is_leaf { Some(0) } else { self.infinitely(from) };
                 self.add(from, join(value, Some(words)), true);
             }
             return;
         }
         let paths = if is_infinite { &mut self.exits.infinite } else { &mut self.exits.paths };
-        if paths.nodes[node.index()].is_some() {
+        if paths.joints[joint.index()].is_some() {
             return;
         }
-        paths.nodes[node.index()] = Some(words);
-        for &from in back.nodes.of(node.0) {
-            let is_check = is_value_check(network, from);
-            let is_word = is_infinite && network.set_checks.contains(&from);
+        paths.joints[joint.index()] = Some(words);
+        for &from in back.joints.of(joint.0) {
+            let from_node = joints.node(from);
+            let is_check = is_value_check(network, from_node);
+            let is_word = is_infinite && network.set_checks.contains(&from_node);
             let written = if is_check {
                 Some(0)
             } else if is_word {
                 // Somewhere the scope goes on, but not everywhere infinitely.
-                network.followed_word(from).map(|word| 1 << word)
+                network.followed_word(from_node).map(|word| 1 << word)
             } else {
-                self.exits.written(network, from)
+                self.exits.written(network, from_node)
             };
             self.add(from, join(written, Some(words)), is_infinite);
             if !is_infinite {
-                self.add(from, join(self.exits.infinitely(network, from), Some(words)), true);
+                self.add(from, join(self.infinitely(from), Some(words)), true);
             }
         }
-        for &machine in back.starts.of(node.0) {
+        for &machine in back.starts.of(joint.0) {
             self.add_machine(machine, words, is_infinite);
         }
+    }
+
+    fn infinitely(&self, joint: Joint) -> Option<Words> {
+        self.exits.infinitely(self.network, self.joints.node(joint))
     }
 
     /// A path through a machine was found. Follows the calls of it that lead on to an end.
@@ -264,14 +256,16 @@ impl Finder<'_> {
         }
         paths.machines[machine.index()] = Some(words);
         for &call in self.back.calls.of(machine.0) {
-            let Node::Call { next, .. } = self.network.nodes[call.index()] else { continue };
-            let written = self.exits.written(self.network, call);
-            let after = self.exits.paths.nodes[next.index()];
+            let node = self.joints.node(call);
+            let Node::Call { next, .. } = self.network.nodes[node.index()] else { continue };
+            let written = self.exits.written(self.network, node);
+            let behind = self.joints.at(next).index();
+            let after = self.exits.paths.joints[behind];
             self.add(call, join(written, after), false);
             if self.network.other_values {
-                self.add(call, join(written, self.exits.infinite.nodes[next.index()]), true);
+                self.add(call, join(written, self.exits.infinite.joints[behind]), true);
                 let after = after.or_else(|| self.behind.get(&next).copied());
-                self.add(call, join(self.exits.infinitely(self.network, call), after), true);
+                self.add(call, join(self.infinitely(call), after), true);
             }
         }
     }
@@ -279,20 +273,27 @@ impl Finder<'_> {
     /// The machines that call themselves, perhaps through others, with a digit that is not zero or a bracket in front of the call: with each round, there is another
     /// value.
     fn growing(&self) -> Vec<MachineId> {
-        let network = self.network;
+        let (network, joints) = (self.network, self.joints);
         let count = network.machines.len();
         let mut calls: Vec<Vec<MachineId>> = vec![Vec::new(); count];
         let mut grown: Vec<(MachineId, MachineId)> = Vec::new();
+        let grows_from = |node: NodeId| {
+            let is_bracket = |low: u8, high: u8| low == high && matches!(low, b'[' | b'{');
+            bytes_from(network, node).any(|(low, high)| takes_nonzero(low, high) || is_bracket(low, high))
+        };
+        let mut seen: FxHashSet<(Joint, bool)> = FxHashSet::default();
         for (index, machine) in network.machine_ids().zip(&network.machines) {
-            let mut seen: FxHashSet<(NodeId, bool)> = FxHashSet::default();
-            let mut work: Vec<(NodeId, bool)> = machine.start.iter().map(|node| (*node, false)).collect();
-            while let Some((node, grows)) = work.pop() {
-                if !seen.insert((node, grows)) {
+            seen.clear();
+            let start = machine.start.iter().map(|node| (joints.at(*node), grows_from(*node)));
+            let mut work: Vec<(Joint, bool)> = start.collect();
+            while let Some((joint, grows)) = work.pop() {
+                if !seen.insert((joint, grows)) {
                     continue;
                 }
+                let node = joints.node(joint);
                 if let Node::Call { callee, next } = network.nodes[node.index()]
                     && let Some(called) = network.machine_of(callee)
-                    && self.exits.leads_out(next)
+                    && self.exits.leads_out(joints.at(next))
                     && !matches!(callee, Callee::Limit(_))
                 {
                     calls[index.index()].push(called);
@@ -300,19 +301,9 @@ impl Finder<'_> {
                         grown.push((index, called));
                     }
                 }
-                if !self.exits.passes(network, node) {
-                    continue;
-                }
-                match network.nodes[node.index()] {
-                    Node::Byte { low, high, next } => {
-                        let is_bracket = low == high && matches!(low, b'[' | b'{');
-                        work.push((next, grows || takes_nonzero(low, high) || is_bracket));
-                    }
-                    Node::Call { next, .. } => work.push((next, grows)),
-                    Node::Split { start, len } => {
-                        work.extend(network.targets(start, len).iter().map(|next| (*next, grows)));
-                    }
-                    Node::Final => {}
+                if self.exits.passes(network, node) {
+                    let next = successors(network, node);
+                    work.extend(next.map(|next| (joints.at(next), grows || grows_from(next))));
                 }
             }
         }
@@ -324,20 +315,25 @@ impl Finder<'_> {
 }
 
 impl Exits {
-    pub(super) fn of(network: &Network, leaves: &[Leaf], back: &Backward, scopes: Box<[Fresh]>) -> Self {
+    pub(super) fn of(
+        network: &Network,
+        leaves: &[Leaf],
+        joints: &Joints,
+        back: &Backward,
+        scopes: Box<[Fresh]>,
+    ) -> Self {
         let (leaves, infinite) = if network.other_values {
-            (leaves, Paths::new(network))
+            (leaves, Paths::new(network, joints))
         } else {
             (&[] as &[Leaf], Paths::default())
         };
         let infinite_leaves = leaves.iter().map(Leaf::starts_infinite).collect();
-        let nonzero = if network.other_values { nonzero(network, back) } else { Box::default() };
-        let exits = Self { paths: Paths::new(network), infinite, infinite_leaves, nonzero, scopes };
+        let nonzero = if network.other_values { nonzero(network, joints, back) } else { Box::default() };
+        let exits = Self { paths: Paths::new(network, joints), infinite, infinite_leaves, nonzero, scopes };
         let work = (0..=MAX_WORDS).map(|_| Vec::new()).collect();
-        let mut finder = Finder { network, back, exits, behind: FxHashMap::default(), work };
-        for (node, _) in (0..).map(NodeId).zip(&network.nodes).filter(|(_, node)| matches!(node, Node::Final))
-        {
-            finder.add(node, Some(0), false);
+        let mut finder = Finder { network, joints, back, exits, behind: FxHashMap::default(), work };
+        for joint in joints.all().filter(|joint| matches!(joints.get(network, *joint), Node::Final)) {
+            finder.add(joint, Some(0), false);
         }
         finder.run();
         if network.other_values {
@@ -423,14 +419,14 @@ impl Exits {
         }
     }
 
-    /// Whether a node has a path to the end of its machine on which no check can fail.
-    pub(super) fn leads_out(&self, node: NodeId) -> bool {
-        self.paths.nodes[node.index()] == Some(0)
+    /// Whether a joint has a path to the end of its machine on which no check can fail.
+    pub(super) fn leads_out(&self, joint: Joint) -> bool {
+        self.paths.joints[joint.index()] == Some(0)
     }
 
     /// The same for an infinite path.
-    pub(super) fn leads_out_infinitely(&self, node: NodeId) -> bool {
-        self.infinite.nodes.get(node.index()) == Some(&Some(0))
+    pub(super) fn leads_out_infinitely(&self, joint: Joint) -> bool {
+        self.infinite.joints.get(joint.index()) == Some(&Some(0))
     }
 
     /// The words on a path from a state to the end of its machine.
@@ -438,13 +434,16 @@ impl Exits {
         match program.place(state) {
             Place::Done => Some(0),
             Place::Cell(cell) if cell.returns => Some(0),
-            place => least(&self.paths, &place, state),
+            place => least(program, &self.paths, &place, state),
         }
     }
 
     /// Whether a digit that is not zero may come before the end of the machine, as far as that is known.
     pub(crate) fn reaches_nonzero(&self, program: &Program, state: NetState) -> bool {
-        let is_nonzero = |node: NodeId| self.nonzero.get(node.index()) != Some(&false);
+        let is_nonzero = |node: NodeId| {
+            self.nonzero.get(program.joints().at(node).index()) != Some(&false)
+                || has_nonzero(program.network(), node)
+        };
         match program.place(state) {
             Place::Done => false,
             Place::Node { .. } => state.node().is_some_and(is_nonzero),
@@ -454,10 +453,10 @@ impl Exits {
 
     /// The words on an infinite path from a state to the end of its machine.
     pub(crate) fn infinite_state(&self, program: &Program, state: NetState) -> Option<Words> {
-        if self.infinite.nodes.is_empty() {
+        if self.infinite.joints.is_empty() {
             return None;
         }
-        least(&self.infinite, &program.place(state), state)
+        least(program, &self.infinite, &program.place(state), state)
     }
 }
 
@@ -473,33 +472,43 @@ fn takes_nonzero(low: u8, high: u8) -> bool {
     low <= b'9' && b'1' <= high
 }
 
-/// The nodes behind which a digit that is not zero may come.
-fn nonzero(network: &Network, back: &Backward) -> Box<[bool]> {
-    let mut found: Box<[bool]> = vec![false; network.nodes.len()].into();
-    let is_digit = |(_, node): &(NodeId, &Node)| match node {
-        Node::Byte { low, high, .. } => takes_nonzero(*low, *high),
+/// Whether such a digit may stand between a node and its joint.
+fn has_nonzero(network: &Network, node: NodeId) -> bool {
+    bytes_from(network, node).any(|(low, high)| takes_nonzero(low, high))
+}
+
+/// The joints behind which a digit that is not zero may come.
+fn nonzero(network: &Network, joints: &Joints, back: &Backward) -> Box<[bool]> {
+    let mut found: Box<[bool]> = vec![false; joints.len()].into();
+    let begins = |joint: &Joint| match joints.get(network, *joint) {
         Node::Call { callee: Callee::Leaf(_), .. } => true,
-        _ => false,
+        Node::Call { callee, .. } if network.machine_of(callee).is_some_and(starts_nonzero(network)) => true,
+        _ => successors(network, joints.node(*joint)).any(|next| has_nonzero(network, next)),
     };
-    let digits = (0..).map(NodeId).zip(&network.nodes).filter(is_digit);
-    let mut work: Vec<NodeId> = digits.map(|(node, _)| node).collect();
-    while let Some(node) = work.pop() {
-        if !core::mem::replace(&mut found[node.index()], true) {
-            work.extend_from_slice(back.nodes.of(node.0));
-            let machines = back.starts.of(node.0).iter();
+    let mut work: Vec<Joint> = joints.all().filter(begins).collect();
+    while let Some(joint) = work.pop() {
+        if !core::mem::replace(&mut found[joint.index()], true) {
+            work.extend_from_slice(back.joints.of(joint.0));
+            let machines = back.starts.of(joint.0).iter();
             machines.for_each(|machine| work.extend_from_slice(back.calls.of(machine.0)));
         }
     }
     found
 }
 
+/// Whether a machine may start with bytes among which there is such a digit.
+fn starts_nonzero(network: &Network) -> impl Fn(MachineId) -> bool + '_ {
+    |machine| network.machines[machine.index()].start.iter().any(|node| has_nonzero(network, *node))
+}
+
 /// The path with the fewest words from a place.
-fn least(paths: &Paths, place: &Place<'_>, state: NetState) -> Option<Words> {
+fn least(program: &Program, paths: &Paths, place: &Place<'_>, state: NetState) -> Option<Words> {
+    let of = |node: NodeId| paths.joints[program.joints().at(node).index()];
     match place {
         Place::Done => None,
-        Place::Node { .. } => paths.nodes[state.node()?.index()],
+        Place::Node { .. } => of(state.node()?),
         Place::Cell(cell) => {
-            let words = cell.nodes.iter().filter_map(|node| paths.nodes[node.index()]);
+            let words = cell.nodes.iter().filter_map(|node| of(*node));
             words.min_by_key(|words| words.count_ones())
         }
     }

@@ -9,7 +9,10 @@
 //! So a token without a closing bracket does nothing to scopes below a bracketed level. If the level is part of a value that must be new, there must be
 //! infinitely many such values as well, whatever comes before the bracket: then the level is *ample*. Both are properties of nodes, found once for a program.
 
-use super::exits::{Backward, Exits};
+use maskwright_automata::Grouped;
+
+use super::exits::Exits;
+use super::joints::{Joints, successors};
 use super::network::{Network, Node, NodeId};
 use super::{NetState, Place, Program};
 
@@ -22,9 +25,11 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    pub(super) fn of(network: &Network, exits: &Exits) -> Self {
-        let back = Backward::of(network);
+    pub(super) fn of(network: &Network, joints: &Joints, exits: &Exits) -> Self {
         let all = || (0..network.nodes.len() as u32).map(NodeId);
+        let edges: Vec<(u32, NodeId)> =
+            all().flat_map(|from| successors(network, from).map(move |to| (to.0, from))).collect();
+        let before = Grouped::new(network.nodes.len(), edges.iter().copied());
         let is_bracket = |node: NodeId| match network.nodes[node.index()] {
             Node::Byte { low, high, .. } => low == high && matches!(low, b'}' | b']'),
             _ => false,
@@ -32,7 +37,7 @@ impl Levels {
         let is_final = |node: &NodeId| matches!(network.nodes[node.index()], Node::Final);
         let is_short = |node: &NodeId| match network.nodes[node.index()] {
             Node::Byte { next, .. } | Node::Call { next, .. } => {
-                !is_bracket(*node) && !exits.leads_out_infinitely(next)
+                !is_bracket(*node) && !exits.leads_out_infinitely(joints.at(next))
             }
             Node::Split { .. } | Node::Final => false,
         };
@@ -41,7 +46,7 @@ impl Levels {
             let mut holds: Box<[bool]> = vec![true; network.nodes.len()].into();
             while let Some(node) = work.pop() {
                 if core::mem::replace(&mut holds[node.index()], false) {
-                    work.extend(back.nodes(node).iter().filter(|from| !is_bracket(**from)));
+                    work.extend(before.of(node.0).iter().filter(|from| !is_bracket(**from)));
                 }
             }
             holds

@@ -12,6 +12,7 @@
 pub(crate) mod components;
 mod debug;
 mod exits;
+mod joints;
 mod levels;
 pub(crate) mod network;
 mod place;
@@ -40,6 +41,7 @@ use crate::store::Store;
 
 pub use self::debug::{Dot, Listing};
 pub(crate) use self::exits::{Exits, Needed, join};
+use self::joints::Joints;
 pub(crate) use self::levels::Levels;
 pub(crate) use self::place::At;
 pub(crate) use self::required::{Open, lost};
@@ -71,6 +73,7 @@ pub struct Program {
     counts: CountSets,
     classes: OnceLock<Box<ByteClasses>>,
     exits: OnceLock<(Exits, Open)>,
+    joints: OnceLock<Joints>,
     levels: OnceLock<Levels>,
     needed: OnceLock<Needed>,
     words: Option<Words>,
@@ -269,7 +272,8 @@ impl Program {
             leaves.push(Leaf::plain(json_string().clone()));
         }
         let has_strings = leaves.iter().any(Leaf::is_string);
-        let words = Words::of(&mut network, &leaves);
+        let joints = OnceLock::new();
+        let words = Words::of(&mut network, &leaves, &joints);
         let unknown = |len: usize| (0..len).map(|_| AtomicU32::new(0)).collect::<Box<[_]>>();
         Self {
             starts: unknown(network.machines.len()),
@@ -290,6 +294,7 @@ impl Program {
             counts: CountSets::new(),
             classes: OnceLock::new(),
             exits: OnceLock::new(),
+            joints,
             levels: OnceLock::new(),
             needed: OnceLock::new(),
             words,
@@ -317,7 +322,7 @@ impl Program {
         match self.place(state) {
             Place::Done => None,
             Place::Cell(cell) => cell.awaited,
-            Place::Node { .. } => self.words()?.of_node(state.node()?).copied(),
+            Place::Node { .. } => self.words()?.at(self.joints().at(state.node()?)).copied(),
         }
     }
 
@@ -358,17 +363,22 @@ impl Program {
     }
 
     fn exits_and_open(&self) -> &(Exits, Open) {
-        self.exits.get_or_init(|| required::exits(&self.network, &self.leaves))
+        self.exits.get_or_init(|| required::exits(&self.network, self.joints(), &self.leaves))
     }
 
     /// See [`Levels`].
     pub(crate) fn levels(&self) -> &Levels {
-        self.levels.get_or_init(|| Levels::of(&self.network, self.exits()))
+        self.levels.get_or_init(|| Levels::of(&self.network, self.joints(), self.exits()))
     }
 
     /// See [`Needed`].
     pub(crate) fn needed(&self) -> &Needed {
-        self.needed.get_or_init(|| Needed::of(&self.network))
+        self.needed.get_or_init(|| Needed::of(&self.network, self.joints()))
+    }
+
+    /// See [`Joints`].
+    pub(crate) fn joints(&self) -> &Joints {
+        self.joints.get_or_init(|| Joints::of(&self.network))
     }
 
     /// See [`ByteClasses`].
@@ -790,7 +800,7 @@ impl Program {
             returns,
             first,
             kind,
-            awaited: self.words.as_ref().and_then(|words| words.of_cell(nodes, returns)),
+            awaited: self.words.as_ref().and_then(|words| words.of_cell(self.joints(), nodes, returns)),
             apart: OnceLock::new(),
             apart_last: OnceLock::new(),
             repeats: OnceLock::new(),
@@ -848,6 +858,7 @@ impl Program {
             + leaves
             + self.counts.heap_bytes()
             + self.words.as_ref().map_or(0, Words::heap_bytes)
+            + self.joints.get().map_or(0, Joints::heap_bytes)
     }
 }
 

@@ -10,6 +10,8 @@
 //! A node is *open* if each required key has a path from it that passes no check but the key's own and leads to an open node again, from which
 //! there is a path to the end. A key that others need counts as required. The greatest such set is found by taking away nodes that are not open, until all are. It may be too small, as
 //! where keys are counted; it is never too large.
+//!
+//! A node is a [joint](super::joints) in this file.
 
 use maskwright_automata::Grouped;
 use maskwright_grammar::ExprId;
@@ -17,6 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::exits::{Backward, Exits, Fresh};
+use super::joints::{Joint, Joints};
 use super::network::{Callee, LoopId, MachineId, Need, Network, Node, NodeId, Scope, ScopeId};
 use super::{NetState, Place, Program};
 use crate::count::{Bounds, UNBOUNDED};
@@ -31,7 +34,7 @@ const BATCH: usize = u64::BITS as usize;
 #[derive(Debug, Default)]
 pub(crate) struct Open {
     /// The scopes that a node is open for.
-    nodes: FxHashMap<NodeId, SmallVec<[ScopeId; 1]>>,
+    nodes: FxHashMap<Joint, SmallVec<[ScopeId; 1]>>,
     /// The same for loops without a maximum, between two rounds.
     loops: FxHashMap<LoopId, SmallVec<[ScopeId; 1]>>,
     /// The nodes of machines in which no value is checked.
@@ -43,16 +46,16 @@ pub(crate) struct Open {
 }
 
 /// Which places can be left, and which are open.
-pub(super) fn exits(network: &Network, leaves: &[Leaf]) -> (Exits, Open) {
-    let back = Backward::of(network);
+pub(super) fn exits(network: &Network, joints: &Joints, leaves: &[Leaf]) -> (Exits, Open) {
+    let back = Backward::of(network, joints);
     let fresh = |scope: &Scope| Fresh { is_open: scope.listed().is_empty(), ..Fresh::default() };
     let mut scopes: Box<[Fresh]> = network.scopes.iter().map(fresh).collect();
-    let machines = Machines::of(network);
-    let mut open = Open { quiet: machines.quiet(network), ..Open::default() };
+    let machines = Machines::of(network, joints);
+    let mut open = Open { quiet: machines.quiet(), ..Open::default() };
     let mut steps = MAX_STEPS;
     // Scopes inside of others come first, so there are as many rounds as levels. What is open stays open.
     loop {
-        let exits = Exits::of(network, leaves, &back, scopes.clone());
+        let exits = Exits::of(network, leaves, joints, &back, scopes.clone());
         let mut changed = false;
         for (index, scope) in (0..).map(ScopeId).zip(&mut scopes) {
             if !scope.is_open && open.add(network, &exits, &machines, index, &mut steps) {
@@ -95,14 +98,16 @@ pub(crate) fn lost(network: &Network) -> Lost {
     if !network.scopes.iter().any(|scope| asks(&scope)) {
         return lost;
     }
-    let machines = Machines::of(network);
+    let joints = Joints::of(network);
+    let machines = Machines::of(network, &joints);
     for scope in network.scopes.iter().filter(asks) {
-        let parts = machines.parts(network, scope.body);
+        let parts = machines.parts(scope.body);
         let nodes = || parts.iter().flat_map(|part| &machines.nodes[part.index()]);
-        if nodes().any(|node| network.unnamed_checks.contains(node)) {
+        let nodes = || nodes().map(|node| joints.node(*node));
+        if nodes().any(|node| network.unnamed_checks.contains(&node)) {
             continue;
         }
-        let written = nodes().filter_map(|node| network.name_checks.get(node)).flatten();
+        let written = nodes().filter_map(|node| network.name_checks.get(&node)).flatten();
         let written: FxHashSet<&[u8]> = written.map(|at| &*network.names[*at as usize]).collect();
         if scope.required.iter().any(|name| !written.contains(&**name)) {
             lost.scopes.push(scope.expr);
@@ -121,23 +126,25 @@ impl Open {
         if self.nodes.is_empty() {
             return SmallVec::new();
         }
+        let of = |node: &NodeId| self.node(program.joints().at(*node));
         match program.place(state) {
             Place::Done => SmallVec::new(),
-            Place::Node { .. } => state.node().into_iter().flat_map(|node| self.node(node)).collect(),
-            Place::Cell(cell) => cell.nodes.iter().flat_map(|node| self.node(*node)).collect(),
+            Place::Node { .. } => state.node().iter().flat_map(of).collect(),
+            Place::Cell(cell) => cell.nodes.iter().flat_map(of).collect(),
         }
     }
 
     /// Whether no value is checked in the machine of a state.
     pub(crate) fn is_quiet(&self, program: &Program, state: NetState) -> bool {
+        let is_quiet = |node: NodeId| self.quiet[program.joints().at(node).index()];
         match program.place(state) {
             Place::Done => true,
-            Place::Node { .. } => state.node().is_some_and(|node| self.quiet[node.index()]),
-            Place::Cell(cell) => cell.nodes.iter().all(|node| self.quiet[node.index()]),
+            Place::Node { .. } => state.node().is_some_and(is_quiet),
+            Place::Cell(cell) => cell.nodes.iter().all(|node| is_quiet(*node)),
         }
     }
 
-    fn node(&self, node: NodeId) -> impl Iterator<Item = ScopeId> + '_ {
+    fn node(&self, node: Joint) -> impl Iterator<Item = ScopeId> + '_ {
         self.nodes.get(&node).into_iter().flatten().copied()
     }
 
@@ -160,15 +167,16 @@ impl Open {
         &self,
         network: &Network,
         exits: &Exits,
-        machines: &Machines,
+        machines: &Machines<'_>,
         index: ScopeId,
         scope: &Scope,
     ) -> bool {
-        let parts = machines.parts(network, scope.body);
+        let parts = machines.parts(scope.body);
         let mut nodes = parts.iter().flat_map(|part| &machines.nodes[part.index()]);
         nodes.any(|&node| {
-            let Node::Call { callee, next } = network.nodes[node.index()] else { return false };
-            let part = machines.part_at(network, node);
+            let Node::Call { callee, next } = machines.get(node) else { return false };
+            let part = machines.part_at(node);
+            let next = machines.joints.at(next);
             let leads_on = |node| {
                 scope.needs.is_empty() && exits.leads_out(node) || self.node(node).any(|open| open == index)
             };
@@ -188,7 +196,7 @@ impl Open {
         &mut self,
         network: &Network,
         exits: &Exits,
-        machines: &Machines,
+        machines: &Machines<'_>,
         index: ScopeId,
         steps: &mut usize,
     ) -> bool {
@@ -199,13 +207,13 @@ impl Open {
         }
         for &node in &open {
             push(self.nodes.entry(node).or_default(), index);
-            if let Node::Call { callee: callee @ Callee::Loop(counted), .. } = network.nodes[node.index()]
+            if let Node::Call { callee: callee @ Callee::Loop(counted), .. } = machines.get(node)
                 && network.rounds(callee).max == UNBOUNDED
             {
                 push(self.loops.entry(counted).or_default(), index);
             }
         }
-        network.machines[scope.body.index()].start.iter().any(|node| open.contains(node))
+        machines.starts(scope.body).any(|node| open.contains(&node))
     }
 }
 
@@ -213,42 +221,40 @@ impl Open {
 fn has_single_check(
     network: &Network,
     exits: &Exits,
-    machines: &Machines,
+    machines: &Machines<'_>,
     scope: &Scope,
     steps: &mut usize,
 ) -> bool {
-    let parts = machines.parts(network, scope.body);
-    let nodes: Vec<NodeId> = parts.iter().flat_map(|part| &machines.nodes[part.index()]).copied().collect();
+    let parts = machines.parts(scope.body);
+    let nodes: Vec<Joint> = parts.iter().flat_map(|part| &machines.nodes[part.index()]).copied().collect();
     // The nodes with such a path to the end of their machine.
-    let mut single: FxHashSet<NodeId> = FxHashSet::default();
+    let mut single: FxHashSet<Joint> = FxHashSet::default();
     loop {
         let Some(left) = steps.checked_sub(nodes.len()) else { return false };
         *steps = left;
         let before = single.len();
         for &node in nodes.iter().rev() {
-            let is_single = match network.nodes[node.index()] {
-                Node::Call { callee: Callee::Check, next } => exits.leads_out(next),
-                Node::Call { callee, next } => match machines.part_at(network, node) {
+            let is_single = match machines.get(node) {
+                Node::Call { callee: Callee::Check, next } => exits.leads_out(machines.joints.at(next)),
+                Node::Call { callee, next } => match machines.part_at(node) {
                     Some(part) => {
-                        let mut start = network.machines[part.index()].start.iter();
                         network.rounds(callee).min <= 1
-                            && exits.leads_out(next)
-                            && start.any(|node| single.contains(node))
+                            && exits.leads_out(machines.joints.at(next))
+                            && machines.starts(part).any(|node| single.contains(&node))
                     }
                     None => false,
                 },
                 _ => false,
             };
             let passes = || {
-                exits.passes(network, node) && successors(network, node).any(|next| single.contains(&next))
+                machines.passes(exits, node) && machines.successors(node).any(|next| single.contains(&next))
             };
             if is_single || passes() {
                 single.insert(node);
             }
         }
         if single.len() == before {
-            let mut start = network.machines[parts[0].index()].start.iter();
-            return start.any(|node| single.contains(node));
+            return machines.starts(parts[0]).any(|node| single.contains(&node));
         }
     }
 }
@@ -264,16 +270,16 @@ fn push(scopes: &mut SmallVec<[ScopeId; 1]>, index: ScopeId) {
 fn open_nodes(
     network: &Network,
     exits: &Exits,
-    machines: &Machines,
+    machines: &Machines<'_>,
     scope: &Scope,
     steps: &mut usize,
-) -> Option<(Vec<NodeId>, Box<[bool]>)> {
+) -> Option<(Vec<Joint>, Box<[bool]>)> {
     let place = |name: &[u8]| {
         let found = network.names.binary_search_by(|one| (**one).cmp(name));
         found.ok().map(|at| at as u32)
     };
     let names = scope.wanted.iter().map(|name| place(name)).collect::<Option<Vec<u32>>>()?;
-    let parts = machines.parts(network, scope.body);
+    let parts = machines.parts(scope.body);
     // About so many visits of nodes are needed for the machines, and for each round behind them.
     let size: usize = parts.iter().map(|part| machines.nodes[part.index()].len()).sum();
     let round = size * names.len().div_ceil(BATCH) * 4;
@@ -281,20 +287,20 @@ fn open_nodes(
     let batches: Vec<Written<'_>> =
         names.chunks(BATCH).map(|names| Written::of(network, exits, machines, &parts, names)).collect();
     // Callers first, so that what they call is known when they are looked at in reverse.
-    let nodes: Vec<NodeId> = parts.iter().flat_map(|part| &machines.nodes[part.index()]).copied().collect();
-    let mut open: FxHashSet<NodeId> = nodes.iter().copied().collect();
+    let nodes: Vec<Joint> = parts.iter().flat_map(|part| &machines.nodes[part.index()]).copied().collect();
+    let mut open: FxHashSet<Joint> = nodes.iter().copied().collect();
     loop {
         *steps = steps.checked_sub(round)?;
         let before = open.len();
         // Something was written then, so there must be a path to the end.
-        let done: FxHashSet<NodeId> = open.iter().copied().filter(|node| exits.leads_out(*node)).collect();
-        let ends = Ends { all: reaching(network, exits, &nodes, &done), infinite: None };
+        let done: FxHashSet<Joint> = open.iter().copied().filter(|node| exits.leads_out(*node)).collect();
+        let ends = Ends { all: reaching(machines, exits, &nodes, &done), infinite: None };
         for batch in &batches {
             let bits = batch.then(&nodes, &ends, Some(&open));
             open.retain(|node| bits.get(node).is_some_and(|bits| *bits == batch.all));
         }
         if open.len() == before {
-            let infinite = infinite_names(network, exits, &nodes, &batches, &ends, &open);
+            let infinite = infinite_names(machines, exits, &nodes, &batches, &ends, &open);
             return Some((nodes.into_iter().filter(|node| open.contains(node)).collect(), infinite));
         }
     }
@@ -302,17 +308,17 @@ fn open_nodes(
 
 /// Which of the required values can be written on an infinite path from every open node, in order.
 fn infinite_names(
-    network: &Network,
+    machines: &Machines<'_>,
     exits: &Exits,
-    nodes: &[NodeId],
+    nodes: &[Joint],
     batches: &[Written<'_>],
     ends: &Ends,
-    open: &FxHashSet<NodeId>,
+    open: &FxHashSet<Joint>,
 ) -> Box<[bool]> {
-    if !network.other_values {
+    if !machines.network.other_values {
         return Box::default();
     }
-    let infinite = reaching_infinitely(network, exits, nodes, &ends.all);
+    let infinite = reaching_infinitely(machines, exits, nodes, &ends.all);
     let ends = Ends { all: ends.all.clone(), infinite: Some(infinite) };
     let of_batch = |batch: &Written<'_>| {
         let bits = batch.then(nodes, &ends, Some(open));
@@ -324,20 +330,20 @@ fn infinite_names(
 
 /// The same by an infinite path. `set` are the nodes that reach their ends.
 fn reaching_infinitely(
-    network: &Network,
+    machines: &Machines<'_>,
     exits: &Exits,
-    body: &[NodeId],
-    set: &FxHashSet<NodeId>,
-) -> FxHashSet<NodeId> {
-    let mut reaching: FxHashSet<NodeId> = FxHashSet::default();
+    body: &[Joint],
+    set: &FxHashSet<Joint>,
+) -> FxHashSet<Joint> {
+    let mut reaching: FxHashSet<Joint> = FxHashSet::default();
     until_stable(|| {
         let before = reaching.len();
         for &node in body.iter().rev() {
-            let mut next = successors(network, node);
-            let is_infinite =
-                exits.infinitely(network, node) == Some(0) && next.any(|next| set.contains(&next));
-            let mut next = successors(network, node);
-            if is_infinite || exits.passes(network, node) && next.any(|next| reaching.contains(&next)) {
+            let mut next = machines.successors(node);
+            let is_infinite = exits.infinitely(machines.network, machines.joints.node(node)) == Some(0)
+                && next.any(|next| set.contains(&next));
+            let mut next = machines.successors(node);
+            if is_infinite || machines.passes(exits, node) && next.any(|next| reaching.contains(&next)) {
                 reaching.insert(node);
             }
         }
@@ -347,12 +353,18 @@ fn reaching_infinitely(
 }
 
 /// The nodes of a machine from which a node of a set is reached without a check that may fail.
-fn reaching(network: &Network, exits: &Exits, body: &[NodeId], set: &FxHashSet<NodeId>) -> FxHashSet<NodeId> {
+fn reaching(
+    machines: &Machines<'_>,
+    exits: &Exits,
+    body: &[Joint],
+    set: &FxHashSet<Joint>,
+) -> FxHashSet<Joint> {
     let mut reaching = set.clone();
     until_stable(|| {
         let before = reaching.len();
         for &node in body.iter().rev() {
-            if exits.passes(network, node) && successors(network, node).any(|next| reaching.contains(&next)) {
+            if machines.passes(exits, node) && machines.successors(node).any(|next| reaching.contains(&next))
+            {
                 reaching.insert(node);
             }
         }
@@ -365,56 +377,71 @@ fn until_stable(mut step: impl FnMut() -> bool) {
     while step() {}
 }
 
-/// The nodes that follow in the same machine.
-pub(super) fn successors(network: &Network, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-    let (one, many): (Option<NodeId>, &[NodeId]) = match network.nodes[node.index()] {
-        Node::Byte { next, .. } | Node::Call { next, .. } => (Some(next), &[]),
-        Node::Split { start, len } => (None, network.targets(start, len)),
-        Node::Final => (None, &[]),
-    };
-    one.into_iter().chain(many.iter().copied())
-}
-
 /// The nodes of all machines, and in which of them values of a scope around them are checked.
-pub(super) struct Machines {
-    pub(super) nodes: Vec<Vec<NodeId>>,
+pub(super) struct Machines<'n> {
+    network: &'n Network,
+    joints: &'n Joints,
+    pub(super) nodes: Vec<Vec<Joint>>,
     checks: Vec<bool>,
 }
 
-impl Machines {
-    pub(super) fn of(network: &Network) -> Self {
-        let mut seen = vec![MachineId(u32::MAX); network.nodes.len()];
-        let nodes: Vec<Vec<NodeId>> =
-            network.machine_ids().map(|machine| nodes_of(network, machine, &mut seen)).collect();
-        let has_check = |nodes: &Vec<NodeId>| {
-            nodes
-                .iter()
-                .any(|node| matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. }))
+impl<'n> Machines<'n> {
+    pub(super) fn of(network: &'n Network, joints: &'n Joints) -> Self {
+        let mut seen = vec![MachineId(u32::MAX); joints.len()];
+        let nodes: Vec<Vec<Joint>> =
+            network.machine_ids().map(|machine| nodes_of(network, joints, machine, &mut seen)).collect();
+        let has_check = |nodes: &Vec<Joint>| {
+            let is_check =
+                |node| matches!(joints.get(network, node), Node::Call { callee: Callee::Check, .. });
+            nodes.iter().copied().any(is_check)
         };
-        let mut checks: Vec<bool> = nodes.iter().map(has_check).collect();
-        let calls = |(machine, nodes): (MachineId, &Vec<NodeId>)| {
-            let called = nodes.iter().filter_map(|node| called(network, *node));
+        let checks = nodes.iter().map(has_check).collect();
+        let mut machines = Self { network, joints, nodes, checks };
+        machines.add_callers();
+        machines
+    }
+
+    /// Values are checked in a machine if they are in one that it calls.
+    fn add_callers(&mut self) {
+        let calls = |(machine, nodes): (MachineId, &Vec<Joint>)| {
+            let called = nodes.iter().filter_map(|node| self.called(*node));
             called.map(|called| (called.0, machine)).collect::<Vec<_>>()
         };
-        let callers = Grouped::new(
-            nodes.len(),
-            network.machine_ids().zip(&nodes).flat_map(calls).collect::<Vec<_>>().into_iter(),
-        );
+        let calls: Vec<(u32, MachineId)> =
+            self.network.machine_ids().zip(&self.nodes).flat_map(calls).collect();
+        let callers = Grouped::new(self.nodes.len(), calls.into_iter());
         let mut work: Vec<MachineId> =
-            network.machine_ids().filter(|machine| checks[machine.index()]).collect();
+            self.network.machine_ids().filter(|machine| self.checks[machine.index()]).collect();
         while let Some(machine) = work.pop() {
             for &caller in callers.of(machine.0) {
-                if !core::mem::replace(&mut checks[caller.index()], true) {
+                if !core::mem::replace(&mut self.checks[caller.index()], true) {
                     work.push(caller);
                 }
             }
         }
-        Self { nodes, checks }
+    }
+
+    #[inline]
+    fn get(&self, node: Joint) -> Node {
+        self.joints.get(self.network, node)
+    }
+
+    fn successors(&self, node: Joint) -> impl Iterator<Item = Joint> + '_ {
+        self.joints.successors(self.network, node)
+    }
+
+    fn starts(&self, machine: MachineId) -> impl Iterator<Item = Joint> + '_ {
+        self.network.machines[machine.index()].start.iter().map(|node| self.joints.at(*node))
+    }
+
+    /// See [`Exits::passes`].
+    fn passes(&self, exits: &Exits, node: Joint) -> bool {
+        exits.passes(self.network, self.joints.node(node))
     }
 
     /// For each node, whether it belongs to machines without checks alone.
-    fn quiet(&self, network: &Network) -> Box<[bool]> {
-        let mut quiet: Box<[bool]> = vec![true; network.nodes.len()].into();
+    fn quiet(&self) -> Box<[bool]> {
+        let mut quiet: Box<[bool]> = vec![true; self.joints.len()].into();
         for (nodes, _) in self.nodes.iter().zip(&self.checks).filter(|(_, checks)| **checks) {
             for node in nodes {
                 quiet[node.index()] = false;
@@ -424,42 +451,41 @@ impl Machines {
     }
 
     /// The machine that a node calls, if values of the same scope are checked there.
-    pub(super) fn part_at(&self, network: &Network, node: NodeId) -> Option<MachineId> {
-        called(network, node).filter(|machine| self.checks[machine.index()])
+    pub(super) fn part_at(&self, node: Joint) -> Option<MachineId> {
+        self.called(node).filter(|machine| self.checks[machine.index()])
     }
 
     /// A machine and those it calls in which values of the same scope are checked.
-    pub(super) fn parts(&self, network: &Network, body: MachineId) -> Vec<MachineId> {
+    pub(super) fn parts(&self, body: MachineId) -> Vec<MachineId> {
         let (mut parts, mut at) = (vec![body], 0);
         let mut seen: FxHashSet<MachineId> = FxHashSet::from_iter([body]);
         while let Some(&machine) = parts.get(at) {
             let nodes = self.nodes[machine.index()].iter();
-            parts.extend(
-                nodes.filter_map(|node| self.part_at(network, *node)).filter(|part| seen.insert(*part)),
-            );
+            parts.extend(nodes.filter_map(|node| self.part_at(*node)).filter(|part| seen.insert(*part)));
             at += 1;
         }
         parts
     }
-}
 
-/// The machine that a node calls as part of its own scope.
-fn called(network: &Network, node: NodeId) -> Option<MachineId> {
-    match network.nodes[node.index()] {
-        Node::Call { callee: Callee::Scope(_), .. } => None,
-        Node::Call { callee, .. } => network.machine_of(callee),
-        _ => None,
+    /// The machine that a node calls as part of its own scope.
+    fn called(&self, node: Joint) -> Option<MachineId> {
+        match self.get(node) {
+            Node::Call { callee: Callee::Scope(_), .. } => None,
+            Node::Call { callee, .. } => self.network.machine_of(callee),
+            _ => None,
+        }
     }
 }
 
 /// The nodes of a machine, in the order in which they are met. `seen` says for each node by which machine it was met last.
-fn nodes_of(network: &Network, machine: MachineId, seen: &mut [MachineId]) -> Vec<NodeId> {
-    let mut work: Vec<NodeId> = network.machines[machine.index()].start.to_vec();
+fn nodes_of(network: &Network, joints: &Joints, machine: MachineId, seen: &mut [MachineId]) -> Vec<Joint> {
+    let start = network.machines[machine.index()].start.iter();
+    let mut work: Vec<Joint> = start.map(|node| joints.at(*node)).collect();
     let mut nodes = Vec::new();
     while let Some(node) = work.pop() {
         if core::mem::replace(&mut seen[node.index()], machine) != machine {
             nodes.push(node);
-            work.extend(successors(network, node));
+            work.extend(joints.successors(network, node));
         }
     }
     nodes
@@ -469,11 +495,11 @@ fn nodes_of(network: &Network, machine: MachineId, seen: &mut [MachineId]) -> Ve
 struct Written<'n> {
     network: &'n Network,
     exits: &'n Exits,
-    all_machines: &'n Machines,
+    all_machines: &'n Machines<'n>,
     /// All bits.
     all: u64,
     /// The bits of checks.
-    checks: FxHashMap<NodeId, u64>,
+    checks: FxHashMap<Joint, u64>,
     /// By one path through a machine that passes no other check.
     machines: FxHashMap<MachineId, u64>,
     /// By an infinite one.
@@ -482,16 +508,16 @@ struct Written<'n> {
 
 /// Where paths may end: behind what they write, these nodes lead on.
 struct Ends {
-    all: FxHashSet<NodeId>,
+    all: FxHashSet<Joint>,
     /// If only infinite paths count: those from which the rest of the path is infinite.
-    infinite: Option<FxHashSet<NodeId>>,
+    infinite: Option<FxHashSet<Joint>>,
 }
 
 impl<'n> Written<'n> {
     fn of(
         network: &'n Network,
         exits: &'n Exits,
-        all_machines: &'n Machines,
+        all_machines: &'n Machines<'n>,
         parts: &[MachineId],
         names: &[u32],
     ) -> Self {
@@ -499,8 +525,8 @@ impl<'n> Written<'n> {
         let bit = |name: &u32| names.iter().position(|one| one == name).map_or(0, |at| 1u64 << at);
         let mut checks = FxHashMap::default();
         for node in parts.iter().flat_map(|part| &all_machines.nodes[part.index()]) {
-            let bits =
-                network.name_checks.get(node).map_or(0, |names| names.iter().map(bit).fold(0, |a, b| a | b));
+            let names = network.name_checks.get(&all_machines.joints.node(*node));
+            let bits = names.map_or(0, |names| names.iter().map(bit).fold(0, |a, b| a | b));
             if bits != 0 {
                 checks.insert(*node, bits);
             }
@@ -519,16 +545,15 @@ impl<'n> Written<'n> {
         let mut changed = false;
         for machine in parts[1..].iter().rev() {
             let nodes = &self.all_machines.nodes[machine.index()];
-            let filter = |is_end: &dyn Fn(NodeId) -> bool| {
-                nodes.iter().copied().filter(|node| is_end(*node)).collect()
-            };
+            let filter =
+                |is_end: &dyn Fn(Joint) -> bool| nodes.iter().copied().filter(|node| is_end(*node)).collect();
             let ends = Ends {
                 all: filter(&|node| self.exits.leads_out(node)),
                 infinite: infinite.then(|| filter(&|node| self.exits.leads_out_infinitely(node))),
             };
             let bits = self.then(nodes, &ends, None);
-            let start = self.network.machines[machine.index()].start.iter();
-            let bits = start.fold(0, |all, node| all | bits.get(node).copied().unwrap_or(0));
+            let start = self.all_machines.starts(*machine);
+            let bits = start.fold(0, |all, node| all | bits.get(&node).copied().unwrap_or(0));
             let machines = if infinite { &mut self.infinite_machines } else { &mut self.machines };
             changed |= machines.insert(*machine, bits).unwrap_or(0) != bits;
         }
@@ -537,19 +562,14 @@ impl<'n> Written<'n> {
 
     /// For each node, what one path from it to a node of `ends` can write, if the path passes no other check. With `open`, the path may end inside of
     /// a machine that is called, and a loop may come back to its open nodes.
-    fn then(
-        &self,
-        nodes: &[NodeId],
-        ends: &Ends,
-        open: Option<&FxHashSet<NodeId>>,
-    ) -> FxHashMap<NodeId, u64> {
-        let mut bits: FxHashMap<NodeId, u64> = FxHashMap::default();
+    fn then(&self, nodes: &[Joint], ends: &Ends, open: Option<&FxHashSet<Joint>>) -> FxHashMap<Joint, u64> {
+        let mut bits: FxHashMap<Joint, u64> = FxHashMap::default();
         until_stable(|| {
             let mut changed = false;
             for &node in nodes.iter().rev() {
                 let mut new = self.at(node, ends, open);
-                if self.exits.passes(self.network, node) {
-                    let next = successors(self.network, node);
+                if self.all_machines.passes(self.exits, node) {
+                    let next = self.all_machines.successors(node);
                     new |= next.fold(0, |all, next| all | bits.get(&next).copied().unwrap_or(0));
                 }
                 if open.is_some() {
@@ -565,25 +585,26 @@ impl<'n> Written<'n> {
     }
 
     /// What can be written inside of the machine that a node calls, if what follows leads to an end.
-    fn inside(&self, node: NodeId, bits: &FxHashMap<NodeId, u64>) -> u64 {
-        let Some(machine) = self.all_machines.part_at(self.network, node) else { return 0 };
-        if !successors(self.network, node).all(|next| self.exits.leads_out(next)) {
+    fn inside(&self, node: Joint, bits: &FxHashMap<Joint, u64>) -> u64 {
+        let Some(machine) = self.all_machines.part_at(node) else { return 0 };
+        if !self.all_machines.successors(node).all(|next| self.exits.leads_out(next)) {
             return 0;
         }
-        let start = self.network.machines[machine.index()].start.iter();
-        start.fold(0, |all, node| all | bits.get(node).copied().unwrap_or(0))
+        let start = self.all_machines.starts(machine);
+        start.fold(0, |all, node| all | bits.get(&node).copied().unwrap_or(0))
     }
 
     /// What a node itself can write on a path to `ends`.
-    fn at(&self, node: NodeId, ends: &Ends, open: Option<&FxHashSet<NodeId>>) -> u64 {
-        let Node::Call { callee, next } = self.network.nodes[node.index()] else { return 0 };
+    fn at(&self, node: Joint, ends: &Ends, open: Option<&FxHashSet<Joint>>) -> u64 {
+        let Node::Call { callee, next } = self.all_machines.get(node) else { return 0 };
+        let next = self.all_machines.joints.at(next);
         let leads_on = ends.all.contains(&next);
         // The rest of the path is as it has to be, whatever comes before it.
         let is_enough = ends.infinite.as_ref().map_or(leads_on, |infinite| infinite.contains(&next));
         if callee == Callee::Check {
             return if is_enough { self.checks.get(&node).copied().unwrap_or(0) } else { 0 };
         }
-        let Some(machine) = self.all_machines.part_at(self.network, node) else { return 0 };
+        let Some(machine) = self.all_machines.part_at(node) else { return 0 };
         let Bounds { min, max } = self.network.rounds(callee);
         // Further rounds must pass without a check.
         if min > 1 && !self.exits.machine(machine) {

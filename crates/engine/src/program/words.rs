@@ -13,14 +13,17 @@
 //! next. A word that others need is as good as required, once one of them was seen. This is so for objects whose members depend on one another in no other way, and it is proved
 //! for each scope ([`ScopeWords`]). Scopes of another kind list their values.
 
+use std::sync::OnceLock;
+
 use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::joints::{Joint, Joints};
 use super::network::{
     Callee, MachineId, Need, Network, Node, NodeId, Scope, ScopeId, Values, WordId, WordScope,
 };
-use super::required::{Machines, successors};
+use super::required::Machines;
 use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
 use crate::store::Slices;
@@ -66,7 +69,7 @@ pub(crate) struct Awaited {
 /// What a program knows of the words of its scopes.
 #[derive(Debug)]
 pub(crate) struct Words {
-    awaited: FxHashMap<NodeId, Awaited>,
+    awaited: FxHashMap<Joint, Awaited>,
     lists: Slices<WordId>,
     /// A set: the number of its scope, and bits.
     sets: Slices<u64>,
@@ -76,16 +79,17 @@ pub(crate) struct Words {
 
 impl Words {
     /// Finds the scopes of a network that can keep sets of words, and marks them; `None` if there are none.
-    pub(super) fn of(network: &mut Network, leaves: &[Leaf]) -> Option<Self> {
+    pub(super) fn of(network: &mut Network, leaves: &[Leaf], joints: &OnceLock<Joints>) -> Option<Self> {
         if network.word_checks.is_empty() || !tuning().has(FastPath::WordSets) {
             return None;
         }
-        let machines = Machines::of(network);
-        let (mut places, lists) = (vec![NOWHERE; network.nodes.len()], Slices::new());
+        let joints = joints.get_or_init(|| Joints::of(network));
+        let machines = Machines::of(network, joints);
+        let (mut places, lists) = (vec![NOWHERE; joints.len()], Slices::new());
         let parts: Vec<Vec<MachineId>> =
-            network.scopes.iter().map(|scope| machines.parts(network, scope.body)).collect();
+            network.scopes.iter().map(|scope| machines.parts(scope.body)).collect();
         let find = |(scope, parts): (&Scope, &Vec<MachineId>)| {
-            ScopeWords::find(network, leaves, &machines, scope, parts, &mut places, &lists)
+            ScopeWords::find(network, joints, leaves, &machines, scope, parts, &mut places, &lists)
         };
         let mut found: Vec<Option<Found>> = network.scopes.iter().zip(&parts).map(find).collect();
         // A machine that is part of a scope of another kind checks its values as they are listed.
@@ -124,18 +128,18 @@ impl Words {
         self.looks_before_calls
     }
 
-    /// What a node awaits.
+    /// What a joint awaits.
     #[inline]
-    pub(crate) fn of_node(&self, node: NodeId) -> Option<&Awaited> {
-        self.awaited.get(&node)
+    pub(crate) fn at(&self, joint: Joint) -> Option<&Awaited> {
+        self.awaited.get(&joint)
     }
 
     /// What a set of nodes awaits; `None` if there is one that awaits nothing.
-    pub(super) fn of_cell(&self, nodes: &[NodeId], returns: bool) -> Option<Awaited> {
+    pub(super) fn of_cell(&self, joints: &Joints, nodes: &[NodeId], returns: bool) -> Option<Awaited> {
         if nodes.is_empty() {
             return None;
         }
-        let all = nodes.iter().map(|node| self.awaited.get(node)).collect::<Option<Vec<_>>>()?;
+        let all = nodes.iter().map(|node| self.at(joints.at(*node))).collect::<Option<Vec<_>>>()?;
         let mut words: Vec<WordId> = all.iter().flat_map(|one| self.list(one.list)).copied().collect();
         words.sort_unstable();
         words.dedup();
@@ -216,7 +220,7 @@ impl Words {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let awaited = self.awaited.len() * size_of::<(NodeId, Awaited)>();
+        let awaited = self.awaited.len() * size_of::<(Joint, Awaited)>();
         awaited + self.lists.heap_bytes() + self.sets.heap_bytes()
     }
 }
@@ -224,7 +228,7 @@ impl Words {
 /// What was found of a scope that can keep a set of words.
 struct Found {
     words: WordScope,
-    awaited: Vec<(NodeId, Awaited)>,
+    awaited: Vec<(Joint, Awaited)>,
     /// The checks of its words.
     checks: Vec<NodeId>,
     /// A word is written in a leaf, which can be spelled in several ways and knows nothing of what was seen.
@@ -253,14 +257,15 @@ const NOWHERE: u32 = u32::MAX;
 /// The words of a scope while its nodes are looked at.
 struct ScopeWords<'n> {
     network: &'n Network,
-    machines: &'n Machines,
+    joints: &'n Joints,
+    machines: &'n Machines<'n>,
     body: MachineId,
     words: Vec<WordId>,
     /// Those that it requires, and those that others need.
     wanted: Vec<u64>,
-    /// The nodes of the scope's body and of the machines that it calls, with their machines.
-    nodes: Vec<(NodeId, MachineId)>,
-    /// The places of nodes in `nodes`.
+    /// The joints of the scope's body and of the machines that it calls, with their machines.
+    nodes: Vec<(Joint, MachineId)>,
+    /// The places of joints in `nodes`.
     places: &'n mut [u32],
     /// What may come first in each of these nodes: words, by bits;
     first: Vec<u64>,
@@ -276,8 +281,9 @@ impl<'n> ScopeWords<'n> {
     /// `None` if a scope cannot keep a set of its words, because there are none, or it is not known that it can always go on. `places` are nowhere, and are so again at the end.
     fn find(
         network: &'n Network,
+        joints: &'n Joints,
         leaves: &[Leaf],
-        machines: &'n Machines,
+        machines: &'n Machines<'n>,
         scope: &Scope,
         parts: &[MachineId],
         places: &'n mut [u32],
@@ -286,10 +292,10 @@ impl<'n> ScopeWords<'n> {
         let of_part = |part: &MachineId| {
             machines.nodes[part.index()].iter().map(|node| (*node, *part)).collect::<Vec<_>>()
         };
-        let nodes: Vec<(NodeId, MachineId)> = parts.iter().flat_map(of_part).collect();
+        let nodes: Vec<(Joint, MachineId)> = parts.iter().flat_map(of_part).collect();
         let is_check =
             |node: &NodeId| matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. });
-        let all = nodes.iter().map(|(node, _)| *node).filter(is_check);
+        let all = nodes.iter().map(|(node, _)| joints.node(*node)).filter(is_check);
         let (checks, others): (Vec<NodeId>, Vec<NodeId>) =
             all.partition(|node| network.word_checks.contains_key(node));
         let mut words: Vec<WordId> = checks.iter().map(|check| network.word_checks[check]).collect();
@@ -326,6 +332,7 @@ impl<'n> ScopeWords<'n> {
         }
         let mut scope = Self {
             network,
+            joints,
             machines,
             body: scope.body,
             wanted,
@@ -352,7 +359,7 @@ impl<'n> ScopeWords<'n> {
         for (node, _) in &scope.nodes {
             scope.places[node.index()] = NOWHERE;
         }
-        let is_word_in_leaf = |(node, _): &(NodeId, MachineId)| match network.nodes[node.index()] {
+        let is_word_in_leaf = |(node, _): &(Joint, MachineId)| match joints.get(network, *node) {
             Node::Call { callee: Callee::Leaf(_), next } => network.word_checks.contains_key(&next),
             _ => false,
         };
@@ -375,19 +382,21 @@ impl<'n> ScopeWords<'n> {
     fn look(&mut self) -> bool {
         let mut changed = false;
         for at in (0..self.nodes.len()).rev() {
-            let node = self.nodes[at].0;
-            match self.network.nodes[node.index()] {
+            let joint = self.nodes[at].0;
+            match self.joints.get(self.network, joint) {
                 Node::Final => changed |= !core::mem::replace(&mut self.ends[at], true),
-                Node::Call { callee: Callee::Check, .. } => match self.network.word_checks.get(&node) {
-                    Some(word) => {
-                        let bit = self.words.binary_search(word).unwrap_or(0);
-                        let bits = &mut self.first[at * self.wanted.len() + bit / 64];
-                        changed |= *bits >> (bit % 64) & 1 == 0;
-                        *bits |= 1 << (bit % 64);
+                Node::Call { callee: Callee::Check, .. } => {
+                    match self.network.word_checks.get(&self.joints.node(joint)) {
+                        Some(word) => {
+                            let bit = self.words.binary_search(word).unwrap_or(0);
+                            let bits = &mut self.first[at * self.wanted.len() + bit / 64];
+                            changed |= *bits >> (bit % 64) & 1 == 0;
+                            *bits |= 1 << (bit % 64);
+                        }
+                        None => changed |= !core::mem::replace(&mut self.others[at], true),
                     }
-                    None => changed |= !core::mem::replace(&mut self.others[at], true),
-                },
-                Node::Call { next, .. } => match self.machines.part_at(self.network, node) {
+                }
+                Node::Call { next, .. } => match self.machines.part_at(joint) {
                     None => changed |= self.include(at, next, true),
                     Some(part) => {
                         let starts = &self.network.machines[part.index()].start;
@@ -401,18 +410,21 @@ impl<'n> ScopeWords<'n> {
                         }
                     }
                 },
-                Node::Byte { .. } | Node::Split { .. } => {
-                    for next in successors(self.network, node) {
+                Node::Split { start, len } => {
+                    for &next in self.network.targets(start, len) {
                         changed |= self.include(at, next, true);
                     }
                 }
+                Node::Byte { .. } => {}
             }
         }
         changed
     }
 
     fn at(&self, node: NodeId) -> Option<usize> {
-        Some(self.places[node.index()]).filter(|place| *place != NOWHERE).map(|place| place as usize)
+        Some(self.places[self.joints.at(node).index()])
+            .filter(|place| *place != NOWHERE)
+            .map(|place| place as usize)
     }
 
     /// What comes first in one node may come first in another, perhaps but for the end.
@@ -453,9 +465,9 @@ impl<'n> ScopeWords<'n> {
     /// Whether the scope can go on behind every value: its machine may end, and where it may not because something is missing, that may come first.
     fn can_go_on(&self) -> bool {
         (0..self.nodes.len()).all(|at| {
-            let (node, machine) = self.nodes[at];
-            let Node::Call { callee, next } = self.network.nodes[node.index()] else { return true };
-            let is_part = self.machines.part_at(self.network, node).is_some();
+            let (joint, machine) = self.nodes[at];
+            let Node::Call { callee, next } = self.joints.get(self.network, joint) else { return true };
+            let is_part = self.machines.part_at(joint).is_some();
             if callee != Callee::Check && !is_part {
                 // Nobody looks inside of what is called whether its words were seen, so a call may not be what tells them apart.
                 return self.has_all(at) || !self.must_look(at);
@@ -475,9 +487,9 @@ impl<'n> ScopeWords<'n> {
         self.followed =
             self.nodes.iter().map(|(_, machine)| *machine).filter(|part| *part != self.body).collect();
         loop {
-            let is_bad = |&(node, machine): &(NodeId, MachineId)| {
-                let part = self.machines.part_at(self.network, node)?;
-                let Node::Call { callee, next } = self.network.nodes[node.index()] else { return None };
+            let is_bad = |&(joint, machine): &(Joint, MachineId)| {
+                let part = self.machines.part_at(joint)?;
+                let Node::Call { callee, next } = self.joints.get(self.network, joint) else { return None };
                 let again = Some(part).filter(|_| self.network.rounds(callee).max == UNBOUNDED);
                 let is_good = self.has_required(next, again) || self.is_followed(machine);
                 (!is_good && self.is_followed(part)).then_some(part)
@@ -501,14 +513,15 @@ impl<'n> ScopeWords<'n> {
     /// Whether a node is a dead end if certain words were seen. Where something is missing, to end is no way out, unless what is missing may come
     /// first, or behind the call of the machine.
     fn must_look(&self, at: usize) -> bool {
-        let (node, machine) = self.nodes[at];
+        let (joint, machine) = self.nodes[at];
+        let node = self.joints.node(joint);
         let may_end = self.ends[at];
         !self.others[at]
             && (!may_end || self.requires() && !self.is_followed(machine) && !self.has_required(node, None))
     }
 
     /// The nodes that await words.
-    fn awaited(&self, lists: &Slices<WordId>) -> Vec<(NodeId, Awaited)> {
+    fn awaited(&self, lists: &Slices<WordId>) -> Vec<(Joint, Awaited)> {
         let awaiting = (0..self.nodes.len()).filter(|at| self.must_look(*at));
         let mut words: Vec<WordId> = Vec::new();
         let await_words = |at: usize| {
@@ -527,7 +540,8 @@ impl<'n> ScopeWords<'n> {
         let stride = self.stride();
         let bits = |node: NodeId| self.at(node).map(|at| &self.first[at * stride..(at + 1) * stride]);
         let mut behind: Vec<Option<Vec<u64>>> = vec![None; self.words.len()];
-        for &(node, _) in &self.nodes {
+        for &(joint, _) in &self.nodes {
+            let node = self.joints.node(joint);
             let Node::Call { callee, next } = self.network.nodes[node.index()] else { continue };
             let first = bits(next)?;
             match (callee, self.network.word_checks.get(&node)) {
@@ -538,7 +552,7 @@ impl<'n> ScopeWords<'n> {
                     }
                 }
                 // Nothing comes behind another value, nor behind a machine in which words come.
-                _ if (callee == Callee::Check || self.machines.part_at(self.network, node).is_some())
+                _ if (callee == Callee::Check || self.machines.part_at(joint).is_some())
                     && (first.iter().any(|bits| *bits != 0) || matches!(callee, Callee::Limit(_))) =>
                 {
                     return None;
@@ -581,13 +595,13 @@ impl<'n> ScopeWords<'n> {
                 |at: usize| (&self.first[at * stride..(at + 1) * stride], self.ends[at], self.others[at]);
             // Before a leaf is called, somebody asks what comes behind it.
             let is_call = |at: &&usize| {
-                let node = self.nodes[**at].0;
-                let Node::Call { callee, next } = self.network.nodes[node.index()] else { return false };
+                let joint = self.nodes[**at].0;
+                let Node::Call { callee, next } = self.joints.get(self.network, joint) else { return false };
                 let is_last = || matches!(self.network.nodes[next.index()], Node::Final);
                 match callee {
                     Callee::Check => false,
                     Callee::Leaf(_) => is_last(),
-                    _ => self.machines.part_at(self.network, node).is_none(),
+                    _ => self.machines.part_at(joint).is_none(),
                 }
             };
             let Some(&call) = places.iter().find(is_call) else { return true };
@@ -644,7 +658,7 @@ impl<'n> ScopeWords<'n> {
     }
 
     /// What every node awaits, where the words have an order.
-    fn awaited_in_order(&self, lists: &Slices<WordId>) -> Vec<(NodeId, Awaited)> {
+    fn awaited_in_order(&self, lists: &Slices<WordId>) -> Vec<(Joint, Awaited)> {
         let stride = self.stride();
         let await_words = |at: usize| {
             let bits = &self.first[at * stride..(at + 1) * stride];
