@@ -51,10 +51,10 @@ pub(crate) fn read(
 ) -> LeafTokens {
     let is_wide = safe_chars.kinds(automaton, state, 1).len() >= tuning().loop_kinds;
     let endless = if is_wide { safe_chars.endless(automaton, state) } else { None };
-    let kinds = match endless {
-        Some(endless) => endless.kinds,
-        None if is_wide => safe_chars.kinds(automaton, state, LONGEST),
-        None => Kinds::default(),
+    let (kinds, limit) = match endless {
+        Some(endless) => (endless.kinds, usize::MAX),
+        None if is_wide => safe_so_far(automaton, safe_chars, state),
+        None => (Kinds::default(), usize::from(LONGEST)),
     };
     // Inside a string nothing can end, so tokens that die there leave nothing behind: those with control characters always do, and
     // long ones can be read one by one.
@@ -65,13 +65,14 @@ pub(crate) fn read(
         _ => Kinds::default(),
     };
     let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
-    let limit = if endless.is_some() { usize::MAX } else { usize::from(LONGEST) };
-    let longest = if in_string { usize::MAX } else { limit };
+    // Of the tokens that are longer than that, a few are read one by one, and many from the trie.
+    let has_few_longer = in_string && limit >= usize::from(LONGEST);
+    let longest = if has_few_longer { usize::MAX } else { limit };
     let mut found = Tokens::default();
     let run = (!kinds.is_empty()).then(|| {
         let run = bytes.of_kinds(kinds);
         let short = bytes.no_longer(&run, limit);
-        if in_string && limit < bytes.longest() {
+        if has_few_longer && limit < bytes.longest() {
             let long = run.iter().zip(&short).map(|(run, short)| run & !short);
             let is_alive =
                 |token: &u32| automaton.after(state, vocabulary.spelling(TokenId(*token))) != LeafState::DEAD;
@@ -83,4 +84,12 @@ pub(crate) fn read(
     let boundaries =
         leaf_tokens::read(automaton, state, vocabulary.trie(), Trie::ROOT, Some(known), &mut found);
     LeafTokens::free(run, found.inner, found.closing, boundaries, bytes)
+}
+
+/// Characters of which every text up to some length keeps a state alive, and the greatest length up to which they are many.
+fn safe_so_far(automaton: &Automaton, safe_chars: &mut SafeChars, state: LeafState) -> (Kinds, usize) {
+    let lengths = (1..=LONGEST).rev().map(|length| (safe_chars.kinds(automaton, state, length), length));
+    let found = lengths.into_iter().find(|(kinds, _)| kinds.len() >= tuning().loop_kinds);
+    let (kinds, length) = found.unwrap_or((Kinds::default(), LONGEST));
+    (kinds, usize::from(length))
 }

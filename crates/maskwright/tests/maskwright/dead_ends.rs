@@ -240,6 +240,36 @@ fn short_ways_are_found_beside_endless_ones() {
     }
 }
 
+/// Which tokens may end a string and begin another value is known from its first character on. The answer must be the one of a matcher that comes there anew.
+#[test]
+fn commas_are_known_while_a_string_goes_on() {
+    let schemas = [
+        r#"{"type":"object","patternProperties":{"^[ab]$":{"type":"string"}},"additionalProperties":false}"#,
+        r#"{"type":"object","patternProperties":{"^[ab]$":{"type":"string","maxLength":7}},"additionalProperties":false}"#,
+        r#"{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"},"b":{"enum":[1,2]}},"required":["a","b"],"additionalProperties":false},"uniqueItems":true,"maxItems":2}"#,
+    ];
+    let texts: [&[&str]; 3] = [
+        &["{\"b\":\"aw,ew\"", ",\"a\":\"a,tem,\""],
+        &["{\"b\":\"", "aw,w\"", ",\"a\":\"a,w\""],
+        &["[{\"a\":\"a,w\""],
+    ];
+    for (schema, texts) in schemas.iter().zip(texts) {
+        let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(*schema)).expect(schema);
+        let mut matcher = bound.matcher();
+        let mut text = Vec::new();
+        for byte in texts.concat().bytes() {
+            matcher.accept_bytes(&[byte]).expect(schema);
+            text.push(byte);
+            let mask = matcher.mask().expect(schema).clone();
+            let mut anew = bound.matcher();
+            anew.accept_bytes(&text).expect(schema);
+            assert_eq!(&mask, anew.mask().expect(schema), "{schema}: after {}", text.escape_ascii());
+            anew.set_strategy(Strategy::Reference);
+            assert_eq!(&mask, anew.mask().expect(schema), "{schema}: after {}", text.escape_ascii());
+        }
+    }
+}
+
 /// A line break that has to be written is no white space that may be left out.
 #[test]
 fn line_breaks_that_must_come_lead_out() {

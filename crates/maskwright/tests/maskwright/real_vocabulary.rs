@@ -190,7 +190,7 @@ fn a_loaded_library_gives_the_same_masks() {
 }
 
 /// Strings with conditions, and texts that lead into states of all kinds: loops, nearly any string, windows that run out.
-const STRINGS: [(&str, &[&str]); 14] = [
+const STRINGS: [(&str, &[&str]); 18] = [
     (
         r#"{"type": "string", "pattern": "dev_[a-z]+"}"#,
         &["\"", "\"dev", "\"my dev_", "\"dev_x", "\"d\\u006", "\"日"],
@@ -241,6 +241,21 @@ const STRINGS: [(&str, &[&str]); 14] = [
     (
         r#"{"type": "string", "pattern": "^[a-z\\u00e9-\\u00ff\\u4e00-\\u9fff]{1,70}(!|\\?)$"}"#,
         &["\"", "\"日", "\"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl", "\"é!"],
+    ),
+    // Of a known length, and of up to one.
+    (
+        r#"{"type": "string", "pattern": "^@\\w{1,15}$"}"#,
+        &["\"@", "\"@ab", "\"@abcdefghijk", "\"@abcdefghijklmn"],
+    ),
+    (r#"{"type": "string", "pattern": "^[0-9a-f]{8}-[0-9a-zé]{6}$"}"#, &["\"", "\"012345", "\"01234567-a"]),
+    // Nearly any string: to die takes the letters of another word.
+    (
+        r#"{"type": "string", "oneOf": [{"pattern": "customer"}, {"pattern": "maker"}, {"pattern": "admin"}, {"pattern": "designer"}]}"#,
+        &["\"", "\"make", "\"a maker, admi", "\"customer", "\"\\u0061dmi"],
+    ),
+    (
+        r#"{"type": "string", "not": {"pattern": "dev_|[Xx]-ray"}}"#,
+        &["\"", "\"de", "\"dev", "\"an x-r", "\"\\u0064ev"],
     ),
     (r#"{"type": "string", "pattern": "^.{2,5}$"}"#, &["\"", "\"日本", "\"ab\\t"]),
     (
