@@ -96,7 +96,9 @@ impl DistinctFilter<'_> {
         };
         let is_finite = |&(index, register): &(ScopeId, Register)| {
             let values = program.scope(index).values;
-            !is_first(index, register)
+            // PERF: which scopes are narrow takes a look at the whole program, and most programs have endless values only.
+            values != Values::Endless
+                && !is_first(index, register)
                 && (values == Values::Nested || self.may_run_out(index, register, &place))
         };
         if has_needs {
