@@ -5,7 +5,7 @@
 //! precede their users, so one pass settles everything but the rules, and a few passes most grammars; from then on a
 //! change is carried to the users that it concerns, and a chain of 20,000 rules costs 20,000 steps, not their square.
 
-use maskwright_automata::{must_stop, must_stop_now};
+use maskwright_automata::{Grouped, must_stop, must_stop_now};
 use maskwright_grammar::{Expr, ExprId, Grammar};
 
 use super::CompileError;
@@ -243,6 +243,7 @@ impl Least {
     /// looked through again for each of them: they count the operands of which something is not known yet.
     fn spread(&mut self, grammar: &Grammar, known: &impl Known) -> Result<(), CompileError> {
         let users = Users::of(grammar);
+        let ids: Vec<ExprId> = grammar.expr_ids().collect();
         let mut missing: Vec<[u32; 3]> = vec![[0; 3]; self.bits.len()];
         for (missing, expr) in missing.iter_mut().zip(grammar.exprs()) {
             for operand in expr.operands() {
@@ -264,9 +265,8 @@ impl Least {
             if new == 0 {
                 continue;
             }
-            let (of_expr, of_body) = (users.of_expr(at as usize), users.calls_of_body(at as usize));
-            for &user in of_expr.iter().chain(of_body) {
-                let (id, missing) = (users.ids[user as usize], &mut missing[user as usize]);
+            for user in users.at(at) {
+                let (id, missing) = (ids[user as usize], &mut missing[user as usize]);
                 let expr = grammar.expr(id);
                 let found = match expr {
                     Expr::Seq(_) | Expr::Alt(_) | Expr::And(_) => {
@@ -305,53 +305,24 @@ fn settled(missing: &[u32; 3]) -> u8 {
 
 /// Who uses an expression: the expressions it is an operand of, and the calls of the rules it defines.
 struct Users {
-    ids: Vec<ExprId>,
-    start: Vec<u32>,
-    list: Vec<u32>,
-    call_start: Vec<u32>,
-    call_list: Vec<u32>,
+    of_operand: Grouped<u32>,
+    of_body: Grouped<u32>,
 }
 
 impl Users {
     fn of(grammar: &Grammar) -> Self {
-        let exprs = grammar.exprs();
-        let mut edges: Vec<(u32, u32)> = Vec::new();
-        let mut call_edges: Vec<(u32, u32)> = Vec::new();
-        for (user, expr) in exprs.iter().enumerate() {
-            edges.extend(expr.operands().iter().map(|op| (op.index() as u32, user as u32)));
-            if let Expr::Rule(rule) = expr {
-                call_edges.push((grammar.rule(*rule).expr().index() as u32, user as u32));
-            }
-        }
-        let (start, list) = group(&edges, exprs.len());
-        let (call_start, call_list) = group(&call_edges, exprs.len());
-        let ids = grammar.expr_ids().collect();
-        Self { ids, start, list, call_start, call_list }
+        let exprs = || (0u32..).zip(grammar.exprs());
+        let operands =
+            exprs().flat_map(|(user, expr)| expr.operands().iter().map(move |op| (op.index() as u32, user)));
+        let bodies = exprs().filter_map(|(user, expr)| match expr {
+            Expr::Rule(rule) => Some((grammar.rule(*rule).expr().index() as u32, user)),
+            _ => None,
+        });
+        let count = grammar.exprs().len();
+        Self { of_operand: Grouped::new(count, operands), of_body: Grouped::new(count, bodies) }
     }
 
-    fn of_expr(&self, id: usize) -> &[u32] {
-        &self.list[self.start[id] as usize..self.start[id + 1] as usize]
+    fn at(&self, expr: u32) -> impl Iterator<Item = u32> + '_ {
+        self.of_operand.of(expr).iter().chain(self.of_body.of(expr)).copied()
     }
-
-    fn calls_of_body(&self, id: usize) -> &[u32] {
-        &self.call_list[self.call_start[id] as usize..self.call_start[id + 1] as usize]
-    }
-}
-
-/// Sorts pairs by their first member, by counting.
-fn group(edges: &[(u32, u32)], len: usize) -> (Vec<u32>, Vec<u32>) {
-    let mut start = vec![0u32; len + 1];
-    for &(key, _) in edges {
-        start[key as usize + 1] += 1;
-    }
-    for i in 0..len {
-        start[i + 1] += start[i];
-    }
-    let mut at = start.clone();
-    let mut list = vec![0; edges.len()];
-    for &(key, value) in edges {
-        list[at[key as usize] as usize] = value;
-        at[key as usize] += 1;
-    }
-    (start, list)
 }

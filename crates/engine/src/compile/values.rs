@@ -20,8 +20,11 @@ pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> (Vec<Values>, 
     if !grammar.exprs().iter().any(is_other) {
         return (values, Vec::new());
     }
-    let (endless, nested) =
-        (holds(grammar, |id| is_endless(leaves, id)), holds(grammar, |id| is_bracket(grammar, id)));
+    let nested = holds(grammar, |id| is_bracket(grammar, id));
+    let is_nested = |expr: &Expr| matches!(expr, Expr::Distinct(value) if nested[value.index()]);
+    let any_nested = grammar.exprs().iter().any(is_nested);
+    // PERF: to find out what goes on for ever, every table is searched.
+    let endless = if any_nested { holds(grammar, |id| is_endless(leaves, id)) } else { Vec::new() };
     let of_distinct = |value: ExprId| match leaves.of(value).and_then(|leaf| leaves.room(leaf)) {
         _ if is_endless(leaves, value) => Values::Endless,
         _ if is_integers(grammar, leaves, value) => Values::Integers,
@@ -50,9 +53,7 @@ pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> (Vec<Values>, 
             values[i] = values[body.index()];
         }
     }
-    let is_nested = |expr: &Expr| matches!(expr, Expr::Distinct(value) if nested[value.index()]);
-    let any = grammar.exprs().iter().any(is_nested);
-    (values, if any { nested } else { Vec::new() })
+    (values, if any_nested { nested } else { Vec::new() })
 }
 
 /// What kinds of values a scope has.

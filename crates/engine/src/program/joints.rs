@@ -26,6 +26,8 @@ pub(crate) struct Joints {
     nodes: Box<[NodeId]>,
     /// For each node, the joint that it is or that its bytes lead to.
     of: Box<[Joint]>,
+    /// For each node, whether there is a closing bracket among these bytes.
+    closes: Box<[bool]>,
 }
 
 const UNKNOWN: Joint = Joint(u32::MAX);
@@ -33,33 +35,45 @@ const UNKNOWN: Joint = Joint(u32::MAX);
 impl Joints {
     pub(crate) fn of(network: &Network) -> Self {
         let mut of = vec![UNKNOWN; network.nodes.len()];
+        let mut closes = vec![false; network.nodes.len()];
         let mut nodes = Vec::new();
+        let mut late = Vec::new();
         for (id, node) in (0..).map(NodeId).zip(&network.nodes) {
-            if !matches!(node, Node::Byte { .. }) {
-                of[id.index()] = Joint(nodes.len() as u32);
-                nodes.push(id);
+            match node {
+                // PERF: literals are built from their ends, so nearly all of their bytes know where they lead at once.
+                Node::Byte { next, .. } if of[next.index()] != UNKNOWN => {
+                    closes[id.index()] = closes[next.index()] || is_closing_bracket(network, id);
+                    of[id.index()] = of[next.index()];
+                }
+                Node::Byte { .. } => late.push(id),
+                _ => {
+                    of[id.index()] = Joint(nodes.len() as u32);
+                    nodes.push(id);
+                }
             }
         }
         let mut literal = Vec::new();
-        for mut id in (0..of.len() as u32).map(NodeId) {
+        for mut id in late {
             while of[id.index()] == UNKNOWN
                 && let Node::Byte { next, .. } = network.nodes[id.index()]
             {
                 literal.push(id);
                 id = next;
             }
-            for byte in literal.drain(..) {
-                of[byte.index()] = of[id.index()];
+            let (joint, mut has_bracket) = (of[id.index()], closes[id.index()]);
+            for byte in literal.drain(..).rev() {
+                has_bracket |= is_closing_bracket(network, byte);
+                (of[byte.index()], closes[byte.index()]) = (joint, has_bracket);
             }
         }
-        Self { nodes: nodes.into(), of: of.into() }
+        Self { nodes: nodes.into(), of: of.into(), closes: closes.into() }
     }
 
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    pub(super) fn all(&self) -> impl DoubleEndedIterator<Item = Joint> + use<> {
+    pub(super) fn all(&self) -> impl DoubleEndedIterator<Item = Joint> + Clone + use<> {
         (0..self.nodes.len() as u32).map(Joint)
     }
 
@@ -67,6 +81,12 @@ impl Joints {
     #[inline]
     pub(crate) fn at(&self, node: NodeId) -> Joint {
         self.of[node.index()]
+    }
+
+    /// Whether there is a closing bracket between a node and its joint.
+    #[inline]
+    pub(super) fn closes(&self, node: NodeId) -> bool {
+        self.closes[node.index()]
     }
 
     #[inline]
@@ -90,12 +110,12 @@ impl Joints {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.nodes) + size_of_val(&*self.of)
+        size_of_val(&*self.nodes) + size_of_val(&*self.of) + size_of_val(&*self.closes)
     }
 }
 
 /// The nodes that follow in the same machine.
-pub(super) fn successors(network: &Network, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+pub(super) fn successors(network: &Network, node: NodeId) -> impl Iterator<Item = NodeId> + Clone + '_ {
     let (one, many): (Option<NodeId>, &[NodeId]) = match network.nodes[node.index()] {
         Node::Byte { next, .. } | Node::Call { next, .. } => (Some(next), &[]),
         Node::Split { start, len } => (None, network.targets(start, len)),
@@ -113,4 +133,11 @@ pub(super) fn bytes_from(network: &Network, mut node: NodeId) -> impl Iterator<I
         }
         _ => None,
     })
+}
+
+pub(super) fn is_closing_bracket(network: &Network, node: NodeId) -> bool {
+    matches!(
+        network.nodes[node.index()],
+        Node::Byte { low: b'}', high: b'}', .. } | Node::Byte { low: b']', high: b']', .. }
+    )
 }

@@ -12,66 +12,77 @@
 use maskwright_automata::Grouped;
 
 use super::exits::Exits;
-use super::joints::{Joints, successors};
+use super::joints::{Joint, Joints, is_closing_bracket, successors};
 use super::network::{Network, Node, NodeId};
 use super::{NetState, Place, Program};
 
-/// Which nodes are bracketed, and which are ample.
+/// Which joints are bracketed, and which are ample.
 #[derive(Debug)]
 pub(crate) struct Levels {
     bracketed: Box<[bool]>,
-    /// Whether each place behind a node, up to the next closing bracket of its machine, has an infinite path to the end of the machine.
+    /// Whether each place behind a joint, up to the next closing bracket of its machine, has an infinite path to the end of the machine.
     ample: Box<[bool]>,
 }
 
 impl Levels {
     pub(super) fn of(network: &Network, joints: &Joints, exits: &Exits) -> Self {
-        let all = || (0..network.nodes.len() as u32).map(NodeId);
-        let edges: Vec<(u32, NodeId)> =
-            all().flat_map(|from| successors(network, from).map(move |to| (to.0, from))).collect();
-        let before = Grouped::new(network.nodes.len(), edges.iter().copied());
-        let is_bracket = |node: NodeId| match network.nodes[node.index()] {
-            Node::Byte { low, high, .. } => low == high && matches!(low, b'}' | b']'),
-            _ => false,
-        };
-        let is_final = |node: &NodeId| matches!(network.nodes[node.index()], Node::Final);
-        let is_short = |node: &NodeId| match network.nodes[node.index()] {
-            Node::Byte { next, .. } | Node::Call { next, .. } => {
-                !is_bracket(*node) && !exits.leads_out_infinitely(joints.at(next))
-            }
-            Node::Split { .. } | Node::Final => false,
-        };
+        let open_edges = joints.all().flat_map(|from| {
+            let next = successors(network, joints.node(from));
+            next.filter(|next| !joints.closes(*next)).map(move |next| (joints.at(next).0, from))
+        });
+        let before = Grouped::new(joints.len(), open_edges);
         // What is not so is carried backwards, up to the next bracket.
-        let spread = |mut work: Vec<NodeId>| {
-            let mut holds: Box<[bool]> = vec![true; network.nodes.len()].into();
-            while let Some(node) = work.pop() {
-                if core::mem::replace(&mut holds[node.index()], false) {
-                    work.extend(before.of(node.0).iter().filter(|from| !is_bracket(**from)));
+        let spread = |first: &dyn Fn(Joint) -> bool| {
+            let mut work: Vec<Joint> = joints.all().filter(|joint| first(*joint)).collect();
+            let mut holds: Box<[bool]> = vec![true; joints.len()].into();
+            while let Some(joint) = work.pop() {
+                if core::mem::replace(&mut holds[joint.index()], false) {
+                    work.extend_from_slice(before.of(joint.0));
                 }
             }
             holds
         };
+        let is_infinite = |node: NodeId| exits.leads_out_infinitely(joints.at(node));
+        let is_short = |joint: Joint| match joints.get(network, joint) {
+            Node::Call { next, .. } => !is_infinite(next),
+            Node::Split { start, len } => network.targets(start, len).iter().any(|next| {
+                let is_byte = matches!(network.nodes[next.index()], Node::Byte { .. });
+                is_byte && !is_closing_bracket(network, *next) && !is_infinite(*next)
+            }),
+            Node::Byte { .. } | Node::Final => false,
+        };
         Self {
-            bracketed: spread(all().filter(is_final).collect()),
-            ample: spread(all().filter(is_short).collect()),
+            bracketed: spread(&|joint| matches!(joints.get(network, joint), Node::Final)),
+            ample: spread(&is_short),
         }
     }
 
     /// Whether a closing bracket comes before the end of a state's machine, whatever else does.
     pub(crate) fn is_bracketed(&self, program: &Program, state: NetState) -> bool {
-        all_nodes(program, state, &self.bracketed)
+        let joints = program.joints();
+        all_nodes(program, state, |node| joints.closes(node) || self.bracketed[joints.at(node).index()])
     }
 
     /// Whether there are infinitely many paths to the end of a state's machine, also behind anything that comes before the next closing bracket.
     pub(crate) fn is_ample(&self, program: &Program, state: NetState) -> bool {
-        program.exits().infinite_state(program, state) == Some(0) && all_nodes(program, state, &self.ample)
+        let (joints, exits) = (program.joints(), program.exits());
+        let is_ample = |node: NodeId| {
+            let joint = joints.at(node);
+            if joints.node(joint) == node {
+                return self.ample[joint.index()];
+            }
+            let is_infinite = || exits.leads_out_infinitely(joint);
+            is_closing_bracket(program.network(), node)
+                || is_infinite() && (joints.closes(node) || self.ample[joint.index()])
+        };
+        exits.infinite_state(program, state) == Some(0) && all_nodes(program, state, is_ample)
     }
 }
 
-fn all_nodes(program: &Program, state: NetState, holds: &[bool]) -> bool {
+fn all_nodes(program: &Program, state: NetState, holds: impl Fn(NodeId) -> bool) -> bool {
     match program.place(state) {
         Place::Done => false,
-        Place::Node { .. } => state.node().is_some_and(|node| holds[node.index()]),
-        Place::Cell(cell) => !cell.returns && cell.nodes.iter().all(|node| holds[node.index()]),
+        Place::Node { .. } => state.node().is_some_and(holds),
+        Place::Cell(cell) => !cell.returns && cell.nodes.iter().all(|node| holds(*node)),
     }
 }
