@@ -145,7 +145,7 @@ fn slowest(
     names: &[String],
     records: &[Record],
 ) -> Result<String, String> {
-    let mut order: Vec<usize> = (0..records.len()).collect();
+    let mut order: Vec<usize> = (0..records.len()).filter(|&at| records[at].slowest.0 > 0).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(records[at].slowest.0));
     let mut text = String::new();
     for at in order.into_iter().take(arguments.slowest) {

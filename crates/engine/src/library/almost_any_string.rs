@@ -33,7 +33,7 @@ pub(crate) struct DeathDistances {
 
 /// As far as any subtree is high, or farther.
 const FAR: u8 = u8::MAX;
-const NEAR: u8 = 4;
+const NEAR: u8 = 3;
 
 /// Whether it is worth finding out how far a state is from dying: nothing that takes most characters is near otherwise.
 pub(crate) fn may_be_near(automaton: &Automaton, state: LeafState) -> bool {
