@@ -304,6 +304,74 @@ fn a_word_in_a_leaf_is_not_begun_again() {
     }
 }
 
+/// A number that is the same however many zeros follow is no new one, also where more than one scope reads it.
+#[test]
+fn zeros_behind_a_point_make_no_new_number() {
+    let cases = [
+        (r#"{"prefixItems":[{},{"multipleOf":1.5}],"contains":{"type":"number"},"uniqueItems":true}"#, "[0,"),
+        (r#"{"items":{"multipleOf":7},"contains":{"type":"number"},"uniqueItems":true}"#, "[91,-0,"),
+        (
+            r#"{"contains":{"multipleOf":2},"uniqueItems":true,"unevaluatedItems":{"multipleOf":1.5}}"#,
+            "[10,0,",
+        ),
+        (
+            r#"{"oneOf":[{"items":{"exclusiveMaximum":6,"multipleOf":1.5},"uniqueItems":true},{"items":{"type":"boolean"},"maxItems":3}]}"#,
+            "[4.500,",
+        ),
+    ];
+    for (schema, text) in cases {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect(schema);
+            compare_with_tokens(&bound, text);
+        }
+    }
+}
+
+/// Keys that are words are kept in one frame, and the others in the next, of the same scope.
+#[test]
+fn other_keys_are_not_repeated_beside_words() {
+    let cases = [
+        (
+            r#"{"patternProperties":{"^(a|ab)$":{"properties":{"b":{},"a":{}},"oneOf":[{"required":["ab","c"]}]}}}"#,
+            r#"{"a":{"":6,""#,
+        ),
+        (
+            r#"{"propertyNames":{"maxLength":2},"anyOf":[{"patternProperties":{"^a|b":{"properties":{"c":true},"required":["ab"],"dependentRequired":{"a":["b"]}}}}]}"#,
+            r#"{"b":{":":1,"":"",""#,
+        ),
+        (
+            r#"{"patternProperties":{"^.{1,2}$":{"properties":{"a":{}},"dependentRequired":{"d":["b"]},"oneOf":[{"dependentSchemas":{"c":true}}]}}}"#,
+            r#"{"}":{"a":true,"":"","}":"",""#,
+        ),
+    ];
+    for (schema, text) in cases {
+        let bound = compiler(KeyOrder::Any).compile(&Constraint::json_schema(schema)).expect(schema);
+        compare_with_tokens(&bound, text);
+        let quote = TokenId(u32::from(b'"'));
+        let mut matcher = bound.matcher();
+        matcher.accept_bytes(text.as_bytes()).expect(text);
+        assert!(!matcher.mask().expect(text).contains(quote), "{text}: the empty key stands there");
+    }
+}
+
+/// The only way to two of them would be one more inside of itself, and so on.
+#[test]
+fn a_value_that_needs_itself_is_a_dead_end() {
+    let schema = r##"{"$ref":"#/$defs/d","$defs":{"d":{"type":"array","prefixItems":[{"type":"array","items":{"$ref":"#/$defs/d"},"uniqueItems":true,"minItems":2}]}}}"##;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect("`[]` is left");
+        compare_with_tokens(&bound, "");
+        assert!(bound.matcher().accept_bytes(b"[]").is_ok());
+        assert!(bound.matcher().accept_bytes(b"[[").is_err());
+    }
+    // Here an end is left.
+    let schema = schema.replace(r#""items":{"#, r#""items":{"maxItems":2,"#);
+    let schema =
+        schema.replace(r#""type":"array","prefixItems""#, r#""type":["array","null"],"prefixItems""#);
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(&*schema)).expect("it compiles");
+    assert!(bound.matcher().accept_bytes(b"[[[],null]]").is_ok());
+}
+
 /// Where a required key is missing, white space before the end leads nowhere, even if nothing was seen.
 #[test]
 fn nothing_ends_without_a_required_key() {
