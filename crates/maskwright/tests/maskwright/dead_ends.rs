@@ -372,6 +372,19 @@ fn a_value_that_needs_itself_is_a_dead_end() {
     assert!(bound.matcher().accept_bytes(b"[[[],null]]").is_ok());
 }
 
+/// A required key whose value has that key, too, and so on, is a dead end in any order as well.
+#[test]
+fn a_required_key_without_an_end_is_a_dead_end() {
+    let refused = r##"{"type":"object","properties":{"b":{},"a":{"$ref":"#"}},"required":["a"],"unevaluatedProperties":false,"not":{"patternProperties":{"^(a|ab)$":{"required":["c","d"]},"b$":{"properties":{"b":{"const":null}},"required":["a","d"]}}}}"##;
+    assert!(compiler(KeyOrder::Any).compile(&Constraint::json_schema(refused)).is_err());
+    let schema = r##"{"anyOf":[{"$ref":"#/$defs/d"},{"type":"null"}],"$defs":{"d":{"type":"object","properties":{"ab":{"$ref":"#/$defs/d"}},"required":["ab","a"],"propertyNames":{"maxLength":2},"if":{"properties":{"a":{"$ref":"#"},"c":{"enum":[5.5]}},"required":["b","c"],"additionalProperties":false},"else":{"properties":{}}}}}"##;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect("null is left");
+        compare_with_tokens(&bound, "");
+        assert!(bound.matcher().accept_bytes(b"{").is_err());
+    }
+}
+
 /// Where a required key is missing, white space before the end leads nowhere, even if nothing was seen.
 #[test]
 fn nothing_ends_without_a_required_key() {
