@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder, Whitespace};
 use maskwright::{
-    CompiledConstraint, Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary,
+    Budget, CompiledConstraint, Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary,
     VocabularyBuilder,
 };
 
@@ -205,6 +205,32 @@ fn compare_with_tokens(bound: &CompiledConstraint, text: &str) {
         let error = matcher.fork().accept(token).err();
         assert!(!error.as_ref().is_some_and(MatchError::is_limit), "{text}, then {token:?}: {error:?}");
         assert_eq!(mask.contains(token), error.is_none(), "{text}, then {token:?}: {error:?}");
+    }
+}
+
+/// With so few tokens that an escape is too long, it is not in the mask.
+#[test]
+fn escapes_are_in_time_or_not_in_the_mask() {
+    let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"ab":{"type":"string","minLength":2,"pattern":"^a{2}$","not":{"const":"b"}}},"unevaluatedProperties":false}"#;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect(schema);
+        for text in [r#"{"a":834,"ab":"#, r#"{"a":834,"ab":""#] {
+            for more in 0..16 {
+                let mut matcher = bound.matcher();
+                matcher.accept_bytes(text.as_bytes()).expect(text);
+                let need = matcher.shortest_completion().expect("a number");
+                matcher.set_budget(Some(Budget::new(need + more))).expect("it is enough");
+                let mask = matcher.mask().expect(text).clone();
+                for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
+                    let error = matcher.fork().accept(token).err();
+                    assert_eq!(
+                        mask.contains(token),
+                        error.is_none(),
+                        "{text}, {more} more, then {token:?}: {error:?}"
+                    );
+                }
+            }
+        }
     }
 }
 
