@@ -307,6 +307,10 @@ impl Trial<'_> {
             self.attempt(|this, _| {
                 let mut threads = threads.to_vec();
                 let mut is_taken = |byte: &u8| {
+                    // The completion may lack what was passed over when it was found.
+                    let (mut all, others) = this.skip_all(core::mem::take(&mut threads));
+                    all.extend(others);
+                    threads = all;
                     this.buffers.meter.spend(REPLAY_STEPS)
                         && this.steps(core::slice::from_ref(byte), &mut threads)
                 };

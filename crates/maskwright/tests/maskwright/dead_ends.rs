@@ -234,6 +234,16 @@ fn escapes_are_in_time_or_not_in_the_mask() {
     }
 }
 
+/// Hundreds of tokens that leave a string open are completed in the same way, which is looked for once.
+#[test]
+fn tokens_inside_a_value_share_a_way_out() {
+    let schema = r#"{"items":{"maxLength":3},"uniqueItems":true,"if":{"type":"null"},"else":{"contains":{"type":"boolean"}}}"#;
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(schema)).expect(schema);
+    for text in [r#"[1,{"a":""#, r#"[{"a":"}"#, r#"["abc",[[""#] {
+        compare_with_tokens(&bound, text);
+    }
+}
+
 /// A short way out is found where going on and on is another way that never ends.
 #[test]
 fn short_ways_are_found_beside_endless_ones() {
