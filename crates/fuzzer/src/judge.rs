@@ -31,6 +31,9 @@ use crate::find::Fault;
 use crate::schema::{for_each, mentions};
 use crate::settings::Settings;
 
+/// Something that may be so for a string.
+type AboutString = fn(&str) -> bool;
+
 /// A schema as the engine and both validators see it.
 pub struct Judge {
     schema: Value,
@@ -40,12 +43,8 @@ pub struct Judge {
     /// None where nothing satisfies the schema.
     compiled: Option<CompiledConstraint>,
     spellings: Spellings,
-    /// Whether some pattern has a dot.
-    has_dots: bool,
-    /// Whether the schema has the format `regex`, `email` or `idn-email`, and `uri-template`.
-    has_regexes: bool,
-    has_mails: bool,
-    has_templates: bool,
+    /// About strings of which one of these is so the validators are not asked.
+    unasked: Vec<AboutString>,
     /// The formats of the schema that are more than a regular language: each, and its negation.
     formats: Vec<[CompiledConstraint; 2]>,
 }
@@ -151,22 +150,15 @@ impl Bench {
             for_each(schema, &mut |one| found |= one.get("format").is_some_and(|format| format == name));
             found
         };
-        let (has_regexes, has_templates) = (has_format("regex"), has_format("uri-template"));
-        let has_mails = has_format("email") || has_format("idn-email");
+        let cases: [(bool, AboutString); 4] = [
+            (has_dots, has_line_breaks),
+            (has_format("regex"), has_escaped_breaks),
+            (has_format("email") || has_format("idn-email"), has_escaped_blanks),
+            (has_format("uri-template"), has_other_characters),
+        ];
+        let unasked = cases.into_iter().filter(|(is_so, _)| *is_so).map(|(_, case)| case).collect();
         let (schema, settings) = (schema.clone(), settings.clone());
-        Ok(Judge {
-            schema,
-            settings,
-            first,
-            second,
-            compiled,
-            spellings,
-            has_dots,
-            has_regexes,
-            has_mails,
-            has_templates,
-            formats,
-        })
+        Ok(Judge { schema, settings, first, second, compiled, spellings, unasked, formats })
     }
 }
 
@@ -259,10 +251,7 @@ impl Judge {
             };
         }
         let Some(value) = document.value() else { return Ok(Pair::Disputed) };
-        if (self.has_dots && has_line_breaks(&value))
-            || (self.has_regexes && any_string(&value, &has_escaped_breaks))
-            || (self.has_mails && any_string(&value, &has_escaped_blanks))
-            || (self.has_templates && any_string(&value, &has_other_characters))
+        if any_string(&value, &|text| self.unasked.iter().any(|is_so| is_so(text)))
             || has_numbers_beyond(document, DIGITS_OF_A_DOUBLE)
         {
             return Ok(Pair::Disputed);
@@ -440,8 +429,8 @@ fn in_some_order(document: &Document, names: &[String], accepts: &dyn Fn(&Docume
 
 /// Whether some string has a line break that the dot of ECMA-262 does not match, and that of the validators does: both use the crate `regex`,
 /// whose dot excludes `\n` alone.
-fn has_line_breaks(value: &Value) -> bool {
-    any_string(value, &|text| text.contains(['\r', '\u{2028}', '\u{2029}']))
+fn has_line_breaks(text: &str) -> bool {
+    text.contains(['\r', '\u{2028}', '\u{2029}'])
 }
 
 /// Whether something is so for some string, keys included.
