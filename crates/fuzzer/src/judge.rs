@@ -14,6 +14,7 @@
 //! | patterns are ECMA-262's | `has_line_breaks`: about a dot and such a line break the validators are not asked |
 //! | some formats are more than a regular language, and neither they nor their negation allow all that they might | `Judge::has_open_formats`: about such a string nobody is asked |
 //! | in `regex`, a backslash before a line break is no escape | `has_escaped_breaks`: about such a string the validators are not asked |
+//! | in a quoted `email`, a blank may be escaped | `has_escaped_blanks`: about such a string the validators are not asked |
 //! | `uri-template` has the characters of RFC 6570 | `has_other_characters`: about such a string the validators are not asked |
 //! | white space by style | [`Settings::layouts`] |
 //! | a schema that nothing satisfies is an error | [`Judge::pair`]: then no document may be valid |
@@ -30,6 +31,9 @@ use crate::find::Fault;
 use crate::schema::{for_each, mentions};
 use crate::settings::Settings;
 
+/// Something that may be so for a string.
+type AboutString = fn(&str) -> bool;
+
 /// A schema as the engine and both validators see it.
 pub struct Judge {
     schema: Value,
@@ -39,11 +43,8 @@ pub struct Judge {
     /// None where nothing satisfies the schema.
     compiled: Option<CompiledConstraint>,
     spellings: Spellings,
-    /// Whether some pattern has a dot.
-    has_dots: bool,
-    /// Whether the schema has the format `regex`, and whether it has `uri-template`.
-    has_regexes: bool,
-    has_templates: bool,
+    /// About strings of which one of these is so the validators are not asked.
+    unasked: Vec<AboutString>,
     /// The formats of the schema that are more than a regular language: each, and its negation.
     formats: Vec<[CompiledConstraint; 2]>,
 }
@@ -149,20 +150,15 @@ impl Bench {
             for_each(schema, &mut |one| found |= one.get("format").is_some_and(|format| format == name));
             found
         };
-        let (has_regexes, has_templates) = (has_format("regex"), has_format("uri-template"));
+        let cases: [(bool, AboutString); 4] = [
+            (has_dots, has_line_breaks),
+            (has_format("regex"), has_escaped_breaks),
+            (has_format("email") || has_format("idn-email"), has_escaped_blanks),
+            (has_format("uri-template"), has_other_characters),
+        ];
+        let unasked = cases.into_iter().filter(|(is_so, _)| *is_so).map(|(_, case)| case).collect();
         let (schema, settings) = (schema.clone(), settings.clone());
-        Ok(Judge {
-            schema,
-            settings,
-            first,
-            second,
-            compiled,
-            spellings,
-            has_dots,
-            has_regexes,
-            has_templates,
-            formats,
-        })
+        Ok(Judge { schema, settings, first, second, compiled, spellings, unasked, formats })
     }
 }
 
@@ -246,7 +242,7 @@ impl Judge {
 
     /// Judges a document. `seed` chooses the white space.
     pub fn pair(&self, document: &Document, seed: u64) -> Result<Pair, Fault> {
-        let (layouts, foreign) = self.settings.layouts(seed);
+        let (layouts, foreign) = self.settings.layouts(document, seed);
         let texts: Vec<String> = layouts.iter().map(|layout| layout.write(document)).collect();
         if document.repeats_a_key() {
             return match texts.into_iter().find(|text| self.accepts(text)) {
@@ -255,9 +251,7 @@ impl Judge {
             };
         }
         let Some(value) = document.value() else { return Ok(Pair::Disputed) };
-        if (self.has_dots && has_line_breaks(&value))
-            || (self.has_regexes && any_string(&value, &has_escaped_breaks))
-            || (self.has_templates && any_string(&value, &has_other_characters))
+        if any_string(&value, &|text| self.unasked.iter().any(|is_so| is_so(text)))
             || has_numbers_beyond(document, DIGITS_OF_A_DOUBLE)
         {
             return Ok(Pair::Disputed);
@@ -316,16 +310,13 @@ impl Judge {
         })
     }
 
-    /// The same schema in another order of keys must take a document in some order of its keys if and only if this one does, whatever validators think of it.
+    /// The same schema in another order of keys must take a document in some order of its keys and some spelling if and only if this one does, whatever validators think of it.
     pub fn agrees_with(&self, other: &Self, document: &Document, seed: u64) -> Result<Pair, Fault> {
         if document.repeats_a_key() {
             return Ok(Pair::Disputed);
         }
-        let layout = self.settings.layouts(seed).0[0];
-        let found = |judge: &Self| {
-            let accepts = |document: &Document| judge.accepts(&layout.write(document));
-            in_some_order(document, &judge.spellings.names, &accepts)
-        };
+        let layout = self.settings.layouts(document, seed).0[0];
+        let found = |judge: &Self| judge.some_order(&judge.spellings.all(document), layout);
         match (found(self), found(other)) {
             (Search::Found(_), Search::Found(_)) => Ok(Pair::Valid),
             (Search::Nothing, Search::Nothing) => Ok(Pair::Invalid),
@@ -398,8 +389,14 @@ impl Judge {
         if self.settings.order == KeyOrder::Any && !self.spellings.lists_objects {
             return Search::Nothing;
         }
+        self.some_order(&spelled, layout)
+    }
+
+    /// The same in some order of keys.
+    fn some_order(&self, spelled: &[Document], layout: Layout) -> Search {
+        let accepts = |document: &Document| self.accepts(&layout.write(document));
         let mut result = Search::Nothing;
-        for document in &spelled {
+        for document in spelled {
             match in_some_order(document, &self.spellings.names, &accepts) {
                 Search::Nothing => {}
                 Search::TooMany => result = Search::TooMany,
@@ -432,8 +429,8 @@ fn in_some_order(document: &Document, names: &[String], accepts: &dyn Fn(&Docume
 
 /// Whether some string has a line break that the dot of ECMA-262 does not match, and that of the validators does: both use the crate `regex`,
 /// whose dot excludes `\n` alone.
-fn has_line_breaks(value: &Value) -> bool {
-    any_string(value, &|text| text.contains(['\r', '\u{2028}', '\u{2029}']))
+fn has_line_breaks(text: &str) -> bool {
+    text.contains(['\r', '\u{2028}', '\u{2029}'])
 }
 
 /// Whether something is so for some string, keys included.
@@ -449,6 +446,11 @@ fn any_string(value: &Value, is_so: &dyn Fn(&str) -> bool) -> bool {
 /// Whether a string has a backslash before a line break. With the flag `u`, ECMA-262 has no such escape; both validators take it.
 fn has_escaped_breaks(text: &str) -> bool {
     ["\\\n", "\\\r", "\\\u{2028}", "\\\u{2029}"].iter().any(|escape| text.contains(escape))
+}
+
+/// Whether a string has a backslash before a blank. RFC 5321 has such a pair in quoted text; both validators refuse it.
+fn has_escaped_blanks(text: &str) -> bool {
+    text.contains("\\ ")
 }
 
 /// Whether a string has a code point beyond ASCII that RFC 6570 leaves out: controls, specials, noncharacters, and tags. Both validators take them.

@@ -2,7 +2,7 @@
 
 use maskwright::json_schema::{KeyOrder, Whitespace};
 
-use crate::document::Layout;
+use crate::document::{Document, Layout};
 
 /// The options of one schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,12 +15,14 @@ pub struct Settings {
 
 impl Settings {
     /// Layouts that may be written, and layouts that may not if they differ from all of the former.
-    pub fn layouts(&self, seed: u64) -> (Vec<Layout>, Vec<Layout>) {
+    pub fn layouts(&self, document: &Document, seed: u64) -> (Vec<Layout>, Vec<Layout>) {
         let (random, all) = (Layout::Random(seed), [Layout::Compact, Layout::Spaced, Layout::Indented]);
         match self.whitespace {
             Whitespace::Compact => (vec![Layout::Compact], vec![random, Layout::Spaced, Layout::Indented]),
             Whitespace::Spaced => (vec![Layout::Spaced], vec![random, Layout::Compact, Layout::Indented]),
             Whitespace::Indent(2) => (vec![Layout::Indented], vec![random, Layout::Compact, Layout::Spaced]),
+            // Deeper down, lines are indented too far.
+            Whitespace::Tidy if document.depth() > 20 => (vec![Layout::Compact, Layout::Spaced], Vec::new()),
             Whitespace::Tidy => (all.to_vec(), Vec::new()),
             Whitespace::Natural => (all.to_vec(), Vec::new()),
             _ => (vec![Layout::Compact, random, Layout::Spaced, Layout::Indented], Vec::new()),

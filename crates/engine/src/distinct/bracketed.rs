@@ -60,7 +60,14 @@ impl Descent {
                 let has_needs = trial.bound.program().scope(index).has_listed_needs();
                 self.leave(register.may_close() && !has_needs);
             }
-            Resume::Words { index, .. } => self.leave(!trial.bound.program().has_order(index)),
+            Resume::Words { index, .. } => {
+                let program = trial.bound.program();
+                self.own.ample &= !program.has_order(index);
+                // Values that are no words are listed in the frame below, which is of the same scope.
+                if program.word_scope(index).is_none_or(|(_, scope)| !scope.has_others) {
+                    self.leave(true);
+                }
+            }
             Resume::Loop { .. } | Resume::Finish => {}
             Resume::Limit { .. } => return None,
         }

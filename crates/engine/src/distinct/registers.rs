@@ -293,9 +293,23 @@ impl Registers {
         at == entry
     }
 
+    /// Whether a list is another one, perhaps with more values.
+    pub(crate) fn extends(&self, more: Register, less: Register) -> bool {
+        match (more.newest(), less.newest()) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(more), Some(less)) => self.is_in(less as u32, more as u32),
+        }
+    }
+
+    /// How many values a list lacks that its scope requires.
+    pub(crate) fn lacks(&self, register: Register, scope: &Scope) -> u32 {
+        register.newest().map_or(scope.required.len() as u32, |at| self.entries[at].missing)
+    }
+
     /// How many values a list lacks with one more.
     fn missing(&self, scope: &Scope, older: Register, form: &[u8]) -> u32 {
-        let before = older.newest().map_or(scope.required.len() as u32, |at| self.entries[at].missing);
+        let before = self.lacks(older, scope);
         let was_seen = |one: &[u8]| self.has(older, one);
         let is_new = |other: &&[u8]| *other != form && !was_seen(other) && !scope.wants(other, was_seen);
         let more = scope.needs_of(form).filter(is_new).count() as u32;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use maskwright_automata::ByteSet;
 use maskwright_grammar::ExprId;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::Distinct;
@@ -34,7 +34,7 @@ use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks
 use crate::parser::step::Buffers;
 use crate::parser::thread::Thread;
 use crate::program::At;
-use crate::program::network::{Scope, ScopeId};
+use crate::program::network::ScopeId;
 use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
@@ -63,50 +63,62 @@ const NAME_STEPS: u32 = 16;
 const MAX_FRESH_STEPS: u64 = 20_000_000;
 /// A stack that forks into more parts is not passed over.
 const MAX_FORKS: usize = 64;
+/// So many threads are remembered for a place, by what they have seen.
+const MAX_FREEST: usize = 16;
 /// No more searches are remembered.
 const MAX_SEARCHES: usize = 256;
 /// What is written of a value is part of the key of a search up to so many bytes.
 const MAX_KEY_BYTES: usize = 64;
 
 /// The scopes that cannot be completed, though they have seen nothing yet: more values must differ than there are.
+///
+/// A scope that can be completed has a shortest text. That holds no scope but such with shorter texts, and not itself. So scopes are looked at again and again, and none is entered in a search that was
+/// not found to have a text before.
 pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
-    let program = bound.program();
-    let mut buffers = Buffers::default();
+    let (program, mut buffers) = (bound.program(), Buffers::default());
     buffers.meter.start(MAX_FRESH_STEPS);
-    let is_dead = |(index, scope): &(ScopeId, &Scope)| {
-        let exits = program.exits();
-        if exits.scope_at(*index, scope) {
-            return false;
+    let scope = |index: ScopeId| &program.network().scopes[index.index()];
+    let all = (0..program.network().scopes.len() as u32).map(ScopeId);
+    let mut open: Vec<ScopeId> =
+        all.filter(|index| !program.exits().scope_at(*index, scope(*index))).collect();
+    loop {
+        let mut dead = Vec::new();
+        for &index in &open {
+            match has_text(bound, &mut buffers, index, &open) {
+                Some(true) => {}
+                Some(false) => dead.push(index),
+                // Then nothing can be said of the others.
+                None => return Vec::new(),
+            }
         }
-        let mut arena = Arena::default();
-        let bottom = arena.push(program, Frame::FINISH, StackId::BOTTOM);
-        let stack = arena.push(program, Frame::scope(*index, Register::fresh(scope)), bottom);
-        let start = Thread::network(program.start(scope.body), stack);
-        can_complete(bound, &mut arena, &mut buffers, &[start]) == Some(false)
-    };
-    (0..).map(ScopeId).zip(&program.network().scopes).filter(is_dead).map(|(_, scope)| scope.expr).collect()
+        if dead.len() == open.len() {
+            return dead.into_iter().map(|index| scope(index).expr).collect();
+        }
+        open = dead;
+    }
 }
 
-/// Whether a text can be completed from these threads, before anything was seen; `None` if that takes too many steps to find out.
-fn can_complete(
-    bound: &BoundProgram,
-    arena: &mut Arena,
-    buffers: &mut Buffers,
-    threads: &[Thread],
-) -> Option<bool> {
-    let mut distinct = Distinct::default();
-    let outs = Outs::new(arena);
+/// Whether a scope can be completed without one of these inside of it; `None` if that takes too many steps to find out.
+fn has_text(bound: &BoundProgram, buffers: &mut Buffers, index: ScopeId, closed: &[ScopeId]) -> Option<bool> {
+    let program = bound.program();
+    let scope = program.scope(index);
+    let (mut arena, mut distinct) = (Arena::default(), Distinct::default());
+    let bottom = arena.push(program, Frame::FINISH, StackId::BOTTOM);
+    let stack = arena.push(program, Frame::scope(index, Register::fresh(scope)), bottom);
+    let threads = [Thread::network(program.start(scope.body), stack)];
+    let mut outs = Outs::new(&arena);
+    outs.closed = closed.into();
     let mut trial = Trial {
         bound,
         outs,
-        arena,
+        arena: &mut arena,
         registers: &mut distinct.registers,
         buffers,
         text: &mut distinct.text,
         searches: &mut distinct.searches,
-        threads,
+        threads: &threads,
     };
-    trial.search(threads)
+    trial.search(&threads)
 }
 
 /// In which order a search goes on from the places that it has come to.
@@ -134,6 +146,9 @@ struct Searched {
     cost: u32,
 }
 
+/// What the scopes of a thread have seen, the innermost first.
+type Seen = SmallVec<[Register; 4]>;
+
 /// What a search has come to.
 struct Search {
     order: Order,
@@ -146,12 +161,10 @@ struct Search {
     agenda: BinaryHeap<(Reverse<u32>, usize)>,
     /// For each value that may become one of infinitely many, how many more of them are tried; `None` if those were enough.
     values: Vec<Option<usize>>,
-    /// The registers when it began.
-    registers: registers::Mark,
     /// The threads behind values that were passed over.
     skipped: FxHashSet<Vec<Thread>>,
-    /// Where those of them stand that have seen nothing since the search began. Nobody who stands there can do what they cannot.
-    freest: FxHashSet<Box<[u32]>>,
+    /// Where those of them stand, and with which values. Nobody who stands there and has seen more values can do what they cannot.
+    freest: FxHashMap<Box<[u32]>, Vec<Seen>>,
     /// Places with more frames than this are left out.
     deepest: usize,
     /// Whether there were some.
@@ -294,6 +307,10 @@ impl Trial<'_> {
             self.attempt(|this, _| {
                 let mut threads = threads.to_vec();
                 let mut is_taken = |byte: &u8| {
+                    // The completion may lack what was passed over when it was found.
+                    let (mut all, others) = this.skip_all(core::mem::take(&mut threads));
+                    all.extend(others);
+                    threads = all;
                     this.buffers.meter.spend(REPLAY_STEPS)
                         && this.steps(core::slice::from_ref(byte), &mut threads)
                 };
@@ -366,7 +383,7 @@ impl Trial<'_> {
         deepest: usize,
         mut bytes_left: usize,
     ) -> Round {
-        let (from, registers) = (self.text.len(), self.registers.mark());
+        let from = self.text.len();
         let mut search = Search {
             order,
             from,
@@ -374,9 +391,8 @@ impl Trial<'_> {
             written: 0,
             agenda: BinaryHeap::new(),
             values: Vec::new(),
-            registers,
             skipped: FxHashSet::default(),
-            freest: FxHashSet::default(),
+            freest: FxHashMap::default(),
             deepest,
             is_cut: false,
         };
@@ -406,6 +422,7 @@ impl Trial<'_> {
             if !self.steps(&[byte], &mut next) {
                 continue;
             }
+            next.retain(|thread| !self.is_closed(thread));
             if next.iter().any(|thread| self.is_out(thread)) {
                 if let Some(text) = self.text.get(from..).filter(|text| text.len() <= MAX_COMPLETION_BYTES) {
                     self.outs.completions.truncate(MAX_COMPLETIONS - 1);
@@ -420,6 +437,21 @@ impl Trial<'_> {
             self.go_on(&mut search, next, inside, (at, cost));
         }
         if search.is_cut { Round::Unknown } else { Round::Nothing }
+    }
+
+    /// Whether a thread has entered a scope that must not be entered. The search itself may have begun in one.
+    fn is_closed(&self, thread: &Thread) -> bool {
+        let (mut stack, mut entered) = (thread.stack, 0);
+        while entered < 2 && !self.outs.closed.is_empty() {
+            let Top::Frame(frame, below) = self.arena.top(stack) else { return false };
+            match frame.resume() {
+                Resume::Finish => return false,
+                Resume::Scope { index, .. } => entered += usize::from(self.outs.closed.contains(&index)),
+                _ => {}
+            }
+            stack = below;
+        }
+        entered == 2
     }
 
     /// The frames on the stack of the deepest thread, by one way where it forks.
@@ -451,16 +483,22 @@ impl Trial<'_> {
         inside: Option<usize>,
         from: (usize, u32),
     ) {
-        let (skipped, mut others) = self.skip_all(threads);
+        let (mut skipped, mut others) = self.skip_all(threads);
         if !search.freest.is_empty() {
-            let standing = |thread: &Thread| self.standing(thread, search.registers);
-            others.retain(|thread| standing(thread).is_none_or(|(at, _)| !search.freest.contains(&at)));
+            others.retain(|thread| !self.is_bound_more(thread, search));
         }
-        for thread in &skipped {
-            if let Some((at, true)) = self.standing(thread, search.registers) {
-                search.freest.insert(at);
+        skipped.retain(|thread| {
+            if self.is_bound_more(thread, search) {
+                return false;
             }
-        }
+            if let Some((at, seen)) = self.standing(thread) {
+                let all = search.freest.entry(at).or_default();
+                if all.len() < MAX_FREEST {
+                    all.push(seen);
+                }
+            }
+            true
+        });
         // It does not matter what was written of the values that were passed over, so it is enough to come to the place behind them once.
         let is_new = !skipped.is_empty() && search.skipped.insert(skipped.clone());
         // The last place is gone on from first: behind those values there are as many ways as before, and among the others there may be a million values that lead nowhere.
@@ -519,20 +557,32 @@ impl Trial<'_> {
         search.schedule(search.written);
     }
 
-    /// Where a thread stands, whatever was seen; and whether nothing was seen since `registers`, and nothing has to be.
-    fn standing(&self, thread: &Thread, registers: registers::Mark) -> Option<(Box<[u32]>, bool)> {
+    /// Whether somebody who was passed over stood where a thread stands, and had seen nothing that it has not.
+    fn is_bound_more(&self, thread: &Thread, search: &Search) -> bool {
+        let Some((at, seen)) = self.standing(thread) else { return false };
+        let is_less =
+            |less: &Seen| less.iter().zip(&seen).all(|(less, more)| self.registers.extends(*more, *less));
+        search.freest.get(&at).is_some_and(|all| all.iter().any(is_less))
+    }
+
+    /// Where a thread stands and how many values its scopes lack, and what they have seen. Where values need others, a value may make more of them necessary, so there what was seen is part of the place.
+    fn standing(&self, thread: &Thread) -> Option<(Box<[u32]>, Seen)> {
         let at = thread.at.key();
         let mut key: SmallVec<[u32; 64]> =
             SmallVec::from_slice(&[(at >> 32) as u32, at as u32, thread.count.raw()]);
-        let (mut stack, mut is_freest) = (thread.stack, true);
+        let (mut stack, mut seen) = (thread.stack, Seen::new());
         loop {
             let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
             match frame.resume() {
-                Resume::Finish => return Some((key.into_vec().into(), is_freest)),
+                Resume::Finish => return Some((key.into_vec().into(), seen)),
                 Resume::Scope { index, register } => {
-                    let has_needs = self.bound.program().scope(index).has_listed_needs();
-                    is_freest &= register.is_before(registers) && register.may_close() && !has_needs;
-                    key.extend_from_slice(&[1, index.0]);
+                    let scope = self.bound.program().scope(index);
+                    if scope.has_listed_needs() {
+                        key.extend_from_slice(&[0, frame.raw, frame.count]);
+                    } else {
+                        key.extend_from_slice(&[1, index.0, self.registers.lacks(register, scope)]);
+                        seen.push(register);
+                    }
                 }
                 _ => key.extend_from_slice(&[0, frame.raw, frame.count]),
             }
@@ -740,11 +790,23 @@ impl Trial<'_> {
     /// Whether nothing but zeros can come in a number that is no leaf, so that it stays the same.
     fn has_zeros_only(&self, thread: &Thread) -> bool {
         let program = self.bound.program();
-        let (At::Network(state), Top::Frame(frame, _)) = (thread.at, self.arena.top(thread.stack)) else {
+        let reaches_nonzero = |state| program.exits().reaches_nonzero(program, state);
+        let At::Network(state) = thread.at else { return false };
+        if reaches_nonzero(state) {
             return false;
-        };
-        let Resume::At(behind) = frame.resume() else { return false };
-        self.is_check(behind) && !program.exits().reaches_nonzero(program, state)
+        }
+        let (mut work, mut frames) = (vec![thread.stack], Vec::new());
+        while let Some(stack) = work.pop() {
+            self.arena.frames(stack, &mut frames);
+            for (frame, below) in frames.drain(..) {
+                match frame.resume() {
+                    Resume::At(behind) if self.is_check(behind) => {}
+                    Resume::At(behind) if !reaches_nonzero(behind) => work.push(below),
+                    _ => return false,
+                }
+            }
+        }
+        true
     }
 
     /// The bytes that are taken inside of strings and literals, before or behind what may end here. Among the literals are line breaks that have to be written.

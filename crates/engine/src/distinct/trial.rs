@@ -14,6 +14,7 @@ use crate::parser::stack::{Arena, Mark, Resume, StackId};
 use crate::parser::step::{self, Buffers};
 use crate::parser::thread::Thread;
 use crate::parser::waiting::{Waiting, wait};
+use crate::program::network::ScopeId;
 use crate::program::{self, Kind, NetState};
 use crate::seen::Seen;
 use crate::value;
@@ -39,11 +40,18 @@ pub(crate) struct Outs {
     pub(super) known: RefCell<FxHashMap<(StackId, bool), bool>>,
     /// The texts of the last completions that searches have found, the newest first: each leads to a place that is out.
     pub(super) completions: Vec<Vec<u8>>,
+    /// The scopes that must not be entered.
+    pub(super) closed: Box<[ScopeId]>,
 }
 
 impl Outs {
     pub(crate) fn new(arena: &Arena) -> Self {
-        Self { base: arena.mark(), known: RefCell::default(), completions: Vec::new() }
+        Self {
+            base: arena.mark(),
+            known: RefCell::default(),
+            completions: Vec::new(),
+            closed: Box::default(),
+        }
     }
 }
 

@@ -99,7 +99,7 @@ impl LeafDistances {
         }
     }
 
-    /// The greatest distance of a state of a leaf that has begun so many units; [`NEVER`] if that is not known.
+    /// The greatest distance of a state of a leaf that has begun so many units, or more; [`NEVER`] if that is not known.
     pub(crate) fn farthest(&self, program: &Program, leaf: LeafId, count: u32) -> u32 {
         match (program.leaf(leaf), &self.leaves[leaf.index()]) {
             (Leaf::Text(text), _) if text.is_except() && self.tokens.is_none() => {
@@ -217,6 +217,8 @@ fn is_end(program: &Program, leaf: LeafId, state: LeafState, count: u32) -> bool
 struct Table {
     /// For 0, 1, … units: the distance of each state, and the units that begin on the way.
     rows: Vec<Box<[(u32, u32)]>>,
+    /// The same for the farthest state of each row and of those before it: a token may begin more units than one.
+    farthest: Vec<(u32, u32)>,
     /// If all further rows are the last one and a constant for each: that constant.
     even: Option<u32>,
 }
@@ -224,7 +226,8 @@ struct Table {
 impl Table {
     fn new(automaton: &Automaton, bytes: ByteSet, min: u32) -> Self {
         let edges = Edges::of(automaton, bytes);
-        let mut table = Self { rows: vec![Self::first(automaton, &edges)], even: None };
+        let mut table = Self { rows: Vec::new(), farthest: Vec::new(), even: None };
+        table.push(Self::first(automaton, &edges));
         while !table.reaches(min) && table.rows.len() * automaton.len() < TABLE {
             table.add(&edges);
         }
@@ -261,26 +264,34 @@ impl Table {
         let first = steps.clone().flatten().next();
         let same = steps.all(|step| step.is_none() || step == first);
         self.even = first.filter(|step| same && step.1 == 1 && step.0 < NEVER / 2).map(|step| step.0);
+        self.push(row);
+    }
+
+    fn push(&mut self, row: Box<[(u32, u32)]>) {
+        let reached = || row.iter().filter(|to| to.0 != NEVER);
+        let most = reached().map(|to| to.0).max().zip(reached().map(|to| to.1).max());
+        let before = self.farthest.last().filter(|before| before.0 != NEVER);
+        self.farthest.push(match (most, before) {
+            (Some((tokens, units)), Some(before)) => (tokens.max(before.0), units.max(before.1 + 1)),
+            (Some(most), None) => most,
+            (None, _) => (NEVER, 0),
+        });
         self.rows.push(row);
     }
 
     /// The distance of a state if so many units must still begin, and how many begin on the way.
     fn from(&self, state: LeafState, need: u32) -> (u32, u32) {
-        self.beyond(need, |row| row.get(state.index()).copied().unwrap_or((NEVER, 0)))
+        self.beyond(need, |at| self.rows[at].get(state.index()).copied().unwrap_or((NEVER, 0)))
     }
 
     fn farthest(&self, need: u32) -> (u32, u32) {
-        let most = |row: &[(u32, u32)]| {
-            let reached = || row.iter().filter(|to| to.0 != NEVER);
-            (reached().map(|to| to.0).max().unwrap_or(NEVER), reached().map(|to| to.1).max().unwrap_or(NEVER))
-        };
-        self.beyond(need, most)
+        self.beyond(need, |at| self.farthest[at])
     }
 
-    fn beyond(&self, need: u32, of: impl Fn(&[(u32, u32)]) -> (u32, u32)) -> (u32, u32) {
+    fn beyond(&self, need: u32, of: impl Fn(usize) -> (u32, u32)) -> (u32, u32) {
         let at = (need as usize).min(self.rows.len() - 1);
         let more = need - at as u32;
-        match (of(&self.rows[at]), self.even) {
+        match (of(at), self.even) {
             ((NEVER, _), _) => (NEVER, 0),
             (known, _) if more == 0 => known,
             ((tokens, units), Some(step)) => {

@@ -21,11 +21,11 @@ use crate::leaf::Leaf;
 /// The edges of a network, backwards.
 pub(super) struct Backward {
     /// The joints that lead to a joint in the same machine.
-    joints: Grouped<Joint>,
+    pub(super) joints: Grouped<Joint>,
     /// The calls of a machine.
-    calls: Grouped<Joint>,
+    pub(super) calls: Grouped<Joint>,
     /// The machines that a joint is a start of.
-    starts: Grouped<MachineId>,
+    pub(super) starts: Grouped<MachineId>,
 }
 
 impl Backward {

@@ -91,33 +91,110 @@ pub(crate) struct Lost {
     pub(crate) need: Option<(ExprId, Need)>,
 }
 
-/// Looks for what scopes ask for and nothing in them writes: the value of a key may be impossible, and then the key is not in the network.
+/// Looks for what scopes ask for and nothing in them writes: the value of a key may be impossible, and then the key is not in the network. Or it needs a value of the same kind, without an end.
 pub(crate) fn lost(network: &Network) -> Lost {
     let mut lost = Lost::default();
-    let asks = |scope: &&Scope| !scope.required.is_empty() || !scope.needs.is_empty();
-    if !network.scopes.iter().any(|scope| asks(&scope)) {
+    let asks = |scope: &Scope| !scope.required.is_empty() || !scope.needs.is_empty();
+    if !network.scopes.iter().any(asks) {
         return lost;
     }
     let joints = Joints::of(network);
-    let machines = Machines::of(network, &joints);
-    for scope in network.scopes.iter().filter(asks) {
-        let parts = machines.parts(scope.body);
-        let nodes = || parts.iter().flat_map(|part| &machines.nodes[part.index()]);
-        let nodes = || nodes().map(|node| joints.node(*node));
-        if nodes().any(|node| network.unnamed_checks.contains(&node)) {
-            continue;
-        }
-        let written = nodes().filter_map(|node| network.name_checks.get(&node)).flatten();
-        let written: FxHashSet<&[u8]> = written.map(|at| &*network.names[*at as usize]).collect();
-        if scope.required.iter().any(|name| !written.contains(&**name)) {
+    let endings = Endings::of(network, &joints);
+    for (index, scope) in (0..).map(ScopeId).zip(&network.scopes) {
+        if !endings.scopes[index.index()] {
             lost.scopes.push(scope.expr);
-        } else if let Some(need) =
-            scope.needs.iter().find(|(one, other)| written.contains(&**one) && !written.contains(&**other))
+        } else if let Some(written) = endings.written(scope).filter(|_| !scope.needs.is_empty())
+            && let Some(need) = scope
+                .needs
+                .iter()
+                .find(|(one, other)| written.contains(&**one) && !written.contains(&**other))
         {
             lost.need.get_or_insert_with(|| (scope.expr, need.clone()));
         }
     }
     lost
+}
+
+/// What comes to an end: the least that does, so that nothing has to be inside of itself again and again.
+struct Endings<'n> {
+    machines: Machines<'n>,
+    /// The joints from which there is a path to the end of their machine.
+    joints: Vec<bool>,
+    /// The scopes that can be completed, as far as it depends on what they require.
+    scopes: Vec<bool>,
+}
+
+impl<'n> Endings<'n> {
+    fn of(network: &'n Network, joints: &'n Joints) -> Self {
+        let back = Backward::of(network, joints);
+        let mut endings = Self {
+            machines: Machines::of(network, joints),
+            joints: vec![false; joints.len()],
+            scopes: vec![false; network.scopes.len()],
+        };
+        let mut ended = vec![false; network.machines.len()];
+        let mut work: Vec<Joint> = joints.all().rev().collect();
+        while !work.is_empty() {
+            while let Some(joint) = work.pop() {
+                if endings.joints[joint.index()] || !endings.ends(joint, &ended) {
+                    continue;
+                }
+                endings.joints[joint.index()] = true;
+                work.extend_from_slice(back.joints.of(joint.0));
+                for &machine in back.starts.of(joint.0) {
+                    if !core::mem::replace(&mut ended[machine.index()], true) {
+                        work.extend_from_slice(back.calls.of(machine.0));
+                    }
+                }
+            }
+            for (index, scope) in network.scopes.iter().enumerate() {
+                if ended[scope.body.index()] && !endings.scopes[index] && endings.has_required(scope) {
+                    endings.scopes[index] = true;
+                    work.extend_from_slice(back.calls.of(scope.body.0));
+                }
+            }
+        }
+        endings
+    }
+
+    /// Whether a joint is an end, or leads on to one.
+    fn ends(&self, joint: Joint, ended: &[bool]) -> bool {
+        let network = self.machines.network;
+        let passes = match self.machines.get(joint) {
+            Node::Final => return true,
+            Node::Call { callee: Callee::Scope(index), .. } => self.scopes[index.index()],
+            Node::Call { callee, .. } => network
+                .machine_of(callee)
+                .is_none_or(|machine| ended[machine.index()] || network.rounds(callee).min == 0),
+            Node::Byte { .. } | Node::Split { .. } => true,
+        };
+        passes && self.machines.successors(joint).any(|next| self.joints[next.index()])
+    }
+
+    fn has_required(&self, scope: &Scope) -> bool {
+        scope.required.is_empty()
+            || self
+                .written(scope)
+                .is_none_or(|written| scope.required.iter().all(|name| written.contains(&**name)))
+    }
+
+    /// The names that can be written in a scope; `None` if it has values of which that is not known.
+    fn written(&self, scope: &Scope) -> Option<FxHashSet<&[u8]>> {
+        let Machines { network, joints, nodes, .. } = &self.machines;
+        let parts = self.machines.parts(scope.body);
+        let mut written = FxHashSet::default();
+        for joint in
+            parts.iter().flat_map(|part| &nodes[part.index()]).filter(|joint| self.joints[joint.index()])
+        {
+            let node = joints.node(*joint);
+            if network.unnamed_checks.contains(&node) {
+                return None;
+            }
+            let names = network.name_checks.get(&node).into_iter().flatten();
+            written.extend(names.map(|at| &*network.names[*at as usize]));
+        }
+        Some(written)
+    }
 }
 
 impl Open {

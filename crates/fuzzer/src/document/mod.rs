@@ -49,6 +49,15 @@ impl Document {
         serde_json::from_str(&self.to_string()).ok()
     }
 
+    /// How deep arrays and objects nest.
+    pub fn depth(&self) -> usize {
+        match self {
+            Self::Scalar(_) => 0,
+            Self::Array(items) => 1 + items.iter().map(Self::depth).max().unwrap_or(0),
+            Self::Object(members) => 1 + members.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
+        }
+    }
+
     /// Whether some object has a key twice.
     pub fn repeats_a_key(&self) -> bool {
         match self {

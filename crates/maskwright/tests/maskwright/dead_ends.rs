@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder, Whitespace};
 use maskwright::{
-    CompiledConstraint, Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary,
+    Budget, CompiledConstraint, Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary,
     VocabularyBuilder,
 };
 
@@ -208,6 +208,42 @@ fn compare_with_tokens(bound: &CompiledConstraint, text: &str) {
     }
 }
 
+/// With so few tokens that an escape is too long, it is not in the mask.
+#[test]
+fn escapes_are_in_time_or_not_in_the_mask() {
+    let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"ab":{"type":"string","minLength":2,"pattern":"^a{2}$","not":{"const":"b"}}},"unevaluatedProperties":false}"#;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect(schema);
+        for text in [r#"{"a":834,"ab":"#, r#"{"a":834,"ab":""#] {
+            for more in 0..16 {
+                let mut matcher = bound.matcher();
+                matcher.accept_bytes(text.as_bytes()).expect(text);
+                let need = matcher.shortest_completion().expect("a number");
+                matcher.set_budget(Some(Budget::new(need + more))).expect("it is enough");
+                let mask = matcher.mask().expect(text).clone();
+                for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
+                    let error = matcher.fork().accept(token).err();
+                    assert_eq!(
+                        mask.contains(token),
+                        error.is_none(),
+                        "{text}, {more} more, then {token:?}: {error:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Hundreds of tokens that leave a string open are completed in the same way, which is looked for once.
+#[test]
+fn tokens_inside_a_value_share_a_way_out() {
+    let schema = r#"{"items":{"maxLength":3},"uniqueItems":true,"if":{"type":"null"},"else":{"contains":{"type":"boolean"}}}"#;
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(schema)).expect(schema);
+    for text in [r#"[1,{"a":""#, r#"[{"a":"}"#, r#"["abc",[[""#] {
+        compare_with_tokens(&bound, text);
+    }
+}
+
 /// A short way out is found where going on and on is another way that never ends.
 #[test]
 fn short_ways_are_found_beside_endless_ones() {
@@ -331,6 +367,87 @@ fn a_word_in_a_leaf_is_not_begun_again() {
         }
         assert!(bound.matcher().accept_bytes(br#"{"a":0,"b":1}"#).is_ok(), "{schema}");
         walk(schema, KeyOrder::Any, 40, 200);
+    }
+}
+
+/// A number that is the same however many zeros follow is no new one, also where more than one scope reads it.
+#[test]
+fn zeros_behind_a_point_make_no_new_number() {
+    let cases = [
+        (r#"{"prefixItems":[{},{"multipleOf":1.5}],"contains":{"type":"number"},"uniqueItems":true}"#, "[0,"),
+        (r#"{"items":{"multipleOf":7},"contains":{"type":"number"},"uniqueItems":true}"#, "[91,-0,"),
+        (
+            r#"{"contains":{"multipleOf":2},"uniqueItems":true,"unevaluatedItems":{"multipleOf":1.5}}"#,
+            "[10,0,",
+        ),
+        (
+            r#"{"oneOf":[{"items":{"exclusiveMaximum":6,"multipleOf":1.5},"uniqueItems":true},{"items":{"type":"boolean"},"maxItems":3}]}"#,
+            "[4.500,",
+        ),
+    ];
+    for (schema, text) in cases {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect(schema);
+            compare_with_tokens(&bound, text);
+        }
+    }
+}
+
+/// Keys that are words are kept in one frame, and the others in the next, of the same scope.
+#[test]
+fn other_keys_are_not_repeated_beside_words() {
+    let cases = [
+        (
+            r#"{"patternProperties":{"^(a|ab)$":{"properties":{"b":{},"a":{}},"oneOf":[{"required":["ab","c"]}]}}}"#,
+            r#"{"a":{"":6,""#,
+        ),
+        (
+            r#"{"propertyNames":{"maxLength":2},"anyOf":[{"patternProperties":{"^a|b":{"properties":{"c":true},"required":["ab"],"dependentRequired":{"a":["b"]}}}}]}"#,
+            r#"{"b":{":":1,"":"",""#,
+        ),
+        (
+            r#"{"patternProperties":{"^.{1,2}$":{"properties":{"a":{}},"dependentRequired":{"d":["b"]},"oneOf":[{"dependentSchemas":{"c":true}}]}}}"#,
+            r#"{"}":{"a":true,"":"","}":"",""#,
+        ),
+    ];
+    for (schema, text) in cases {
+        let bound = compiler(KeyOrder::Any).compile(&Constraint::json_schema(schema)).expect(schema);
+        compare_with_tokens(&bound, text);
+        let quote = TokenId(u32::from(b'"'));
+        let mut matcher = bound.matcher();
+        matcher.accept_bytes(text.as_bytes()).expect(text);
+        assert!(!matcher.mask().expect(text).contains(quote), "{text}: the empty key stands there");
+    }
+}
+
+/// The only way to two of them would be one more inside of itself, and so on.
+#[test]
+fn a_value_that_needs_itself_is_a_dead_end() {
+    let schema = r##"{"$ref":"#/$defs/d","$defs":{"d":{"type":"array","prefixItems":[{"type":"array","items":{"$ref":"#/$defs/d"},"uniqueItems":true,"minItems":2}]}}}"##;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect("`[]` is left");
+        compare_with_tokens(&bound, "");
+        assert!(bound.matcher().accept_bytes(b"[]").is_ok());
+        assert!(bound.matcher().accept_bytes(b"[[").is_err());
+    }
+    // Here an end is left.
+    let schema = schema.replace(r#""items":{"#, r#""items":{"maxItems":2,"#);
+    let schema =
+        schema.replace(r#""type":"array","prefixItems""#, r#""type":["array","null"],"prefixItems""#);
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(&*schema)).expect("it compiles");
+    assert!(bound.matcher().accept_bytes(b"[[[],null]]").is_ok());
+}
+
+/// A required key whose value has that key, too, and so on, is a dead end in any order as well.
+#[test]
+fn a_required_key_without_an_end_is_a_dead_end() {
+    let refused = r##"{"type":"object","properties":{"b":{},"a":{"$ref":"#"}},"required":["a"],"unevaluatedProperties":false,"not":{"patternProperties":{"^(a|ab)$":{"required":["c","d"]},"b$":{"properties":{"b":{"const":null}},"required":["a","d"]}}}}"##;
+    assert!(compiler(KeyOrder::Any).compile(&Constraint::json_schema(refused)).is_err());
+    let schema = r##"{"anyOf":[{"$ref":"#/$defs/d"},{"type":"null"}],"$defs":{"d":{"type":"object","properties":{"ab":{"$ref":"#/$defs/d"}},"required":["ab","a"],"propertyNames":{"maxLength":2},"if":{"properties":{"a":{"$ref":"#"},"c":{"enum":[5.5]}},"required":["b","c"],"additionalProperties":false},"else":{"properties":{}}}}}"##;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect("null is left");
+        compare_with_tokens(&bound, "");
+        assert!(bound.matcher().accept_bytes(b"{").is_err());
     }
 }
 

@@ -83,10 +83,10 @@ pub(super) fn uri(ucs: &str, private: &str, reference: bool) -> String {
     format!("(?:{full}|(?://{authority}{path}|{absolute}|{first}{path}|){query}{fragment})")
 }
 
-/// Literals and expressions in braces.
+/// Literals and expressions in braces. An apostrophe is a literal (erratum 6937).
 pub(super) fn uri_template() -> String {
     let percent = "%[0-9A-Fa-f]{2}";
-    let literal = format!(r"[!#$&(-;=?-\[\]_a-z~{UCS}{PRIVATE}]");
+    let literal = format!(r"[!#$&-;=?-\[\]_a-z~{UCS}{PRIVATE}]");
     let letter = format!("(?:[A-Za-z0-9_]|{percent})");
     let variable = format!(r"{letter}+(?:\.{letter}+)*(?::[1-9][0-9]{{0,3}}|\*)?");
     format!(r"(?:{literal}|{percent}|\{{[+#./;?&=,!@|]?{variable}(?:,{variable})*\}})*")

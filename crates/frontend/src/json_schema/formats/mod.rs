@@ -4,7 +4,7 @@
 //! regular, or too large for a table. Their language is smaller than the format:
 //!
 //! - `date-time`, `time`: a leap second is written only as 23:59:60 UTC, not in another time zone.
-//! - `regex`: groups nest at most two deep, and ranges in classes are of letters or of digits.
+//! - `regex`: groups nest at most two deep, ranges in classes are of letters or of digits, and there is no `\0`.
 //! - `email`: where escaped and single characters mix in a quoted local part, a little less than 64 characters fit.
 //!
 //! Where such a format is negated, a larger language takes its place ([`lower_wide`]): what is in it and does not have the format cannot be written.
@@ -283,7 +283,11 @@ mod tests {
         );
         check("iri", &["http://ƒøø.ßår/?∂éœ=πîx#πîüx"], &["/abc", "âππ", "http:// a"]);
         check("iri-reference", &["âππ", "#ƒrägmênt"], &["\\\\a", "a b"]);
-        check("uri-template", &["http://a/{x}/{?y*,z:3}", "", "{+a.b}"], &["http://{", "{}", "a b", "{x:0}"]);
+        check(
+            "uri-template",
+            &["http://a/{x}/{?y*,z:3}", "", "{+a.b}", "a'b"],
+            &["http://{", "{}", "a b", "{x:0}"],
+        );
         check(
             "uuid",
             &["2EB8AA08-aa98-11ea-b4aa-73b441d16380"],
@@ -294,7 +298,7 @@ mod tests {
         check(
             "regex",
             &["^[a-z]+$", "", "a|b", "(a(b)?)*", "[^\\]x0-9]{2,5}", "\\d+\\.\\u00e9", "(?=x)y", "é+?"],
-            &["(", "a)", "[", "*a", "a**", "\\", "[z-a]", "a{2,1}", "(?x"],
+            &["(", "a)", "[", "*a", "a**", "\\", "[z-a]", "a{2,1}", "(?x", "\\00", "[\\00]"],
         );
     }
 }

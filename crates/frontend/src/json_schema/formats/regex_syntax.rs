@@ -32,9 +32,10 @@ fn alternatives(atom: &str) -> String {
 
 /// What a quantifier may follow: a character, a class, an escape, a group.
 fn atom(group: Option<&str>) -> String {
+    // No `\0`: a digit must not follow it.
     let plain = r"[^\^$\\.*+?()\[\]{}|]";
-    let escape = r"\\(?:[dDwWsStnrvf0^$\\.*+?()\[\]{}|/]|x[0-9A-Fa-f]{2}|u[0-9A-CE-Fa-ce-f][0-9A-Fa-f]{3}|u[Dd][0-7][0-9A-Fa-f]{2})";
-    let class_escape = r"\\(?:[dDwWsStnrvf0^$\\.*+?()\[\]{}|/-]|x[0-9A-Fa-f]{2})";
+    let escape = r"\\(?:[dDwWsStnrvf^$\\.*+?()\[\]{}|/]|x[0-9A-Fa-f]{2}|u[0-9A-CE-Fa-ce-f][0-9A-Fa-f]{3}|u[Dd][0-7][0-9A-Fa-f]{2})";
+    let class_escape = r"\\(?:[dDwWsStnrvf^$\\.*+?()\[\]{}|/-]|x[0-9A-Fa-f]{2})";
     let class = format!(r"\[\^?(?:{}|[^\\\]\[^-]|{class_escape})*-?\]", ranges());
     let group = group.map(|inner| format!(r"|\((?:\?[:=!])?{inner}\)")).unwrap_or_default();
     format!(r"(?:{plain}|\.|{escape}|{class}{group})")
