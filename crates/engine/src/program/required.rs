@@ -456,8 +456,8 @@ fn until_stable(mut step: impl FnMut() -> bool) {
 
 /// The nodes of all machines, and in which of them values of a scope around them are checked.
 pub(super) struct Machines<'n> {
-    network: &'n Network,
-    joints: &'n Joints,
+    pub(super) network: &'n Network,
+    pub(super) joints: &'n Joints,
     pub(super) nodes: Vec<Vec<Joint>>,
     checks: Vec<bool>,
 }

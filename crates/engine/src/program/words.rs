@@ -89,7 +89,7 @@ impl Words {
         let parts: Vec<Vec<MachineId>> =
             network.scopes.iter().map(|scope| machines.parts(scope.body)).collect();
         let find = |(scope, parts): (&Scope, &Vec<MachineId>)| {
-            ScopeWords::find(network, joints, leaves, &machines, scope, parts, &mut places, &lists)
+            ScopeWords::find(&machines, leaves, scope, parts, &mut places, &lists)
         };
         let mut found: Vec<Option<Found>> = network.scopes.iter().zip(&parts).map(find).collect();
         // A machine that is part of a scope of another kind checks its values as they are listed.
@@ -280,15 +280,14 @@ struct ScopeWords<'n> {
 impl<'n> ScopeWords<'n> {
     /// `None` if a scope cannot keep a set of its words, because there are none, or it is not known that it can always go on. `places` are nowhere, and are so again at the end.
     fn find(
-        network: &'n Network,
-        joints: &'n Joints,
-        leaves: &[Leaf],
         machines: &'n Machines<'n>,
+        leaves: &[Leaf],
         scope: &Scope,
         parts: &[MachineId],
         places: &'n mut [u32],
         lists: &Slices<WordId>,
     ) -> Option<Found> {
+        let &Machines { network, joints, .. } = machines;
         let of_part = |part: &MachineId| {
             machines.nodes[part.index()].iter().map(|node| (*node, *part)).collect::<Vec<_>>()
         };
