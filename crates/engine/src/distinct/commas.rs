@@ -5,9 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::trial::Trial;
 use crate::library::Key;
-use crate::parser::mask::{is_in_string, state_key};
 use crate::parser::stack::StackId;
 
 /// The last answer, and where the text was. To be forgotten with the stacks by which it is known.
@@ -32,14 +30,5 @@ impl KnownCommas {
 
     pub(super) fn learn(&mut self, place: Place, out: Vec<u32>) {
         *self = Self { place, out };
-    }
-}
-
-impl Trial<'_> {
-    /// Where the text is, if all its threads are in strings that belong to no value that must be new.
-    pub(super) fn place_in_free_string(&self) -> Option<Place> {
-        let is_free = |thread| is_in_string(self.bound.program(), thread) && !self.may_be_checked(thread);
-        let place = |thread| is_free(thread).then(|| (state_key(self.bound, thread), thread.stack));
-        self.threads.iter().map(place).collect::<Option<Place>>().filter(|place| !place.is_empty())
     }
 }

@@ -25,9 +25,10 @@ use maskwright_vocab::{TokenId, Trie, number_spelling};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::commas;
 use super::trial::Trial;
 use crate::library::{BoundProgram, ones};
-use crate::parser::mask::is_in_string;
+use crate::parser::mask::{is_in_string, state_key};
 use crate::parser::row::Row;
 use crate::parser::stack::{Register, Resume, StackId, Top};
 use crate::parser::thread::Thread;
@@ -458,7 +459,7 @@ impl DistinctFilter<'_> {
     /// The same for tokens that end a value and begin another.
     fn keep_commas(&mut self, in_string: bool) {
         let commas = self.trial.bound.library().value_tokens().commas.at(in_string);
-        let Some(place) = self.trial.place_in_free_string() else { return self.keep_leading(commas) };
+        let Some(place) = self.place_in_free_string() else { return self.keep_leading(commas) };
         if let Some(out) = self.trial.searches.commas.at(&place) {
             return out.iter().for_each(|&token| self.row.set(token, false));
         }
@@ -466,6 +467,14 @@ impl DistinctFilter<'_> {
         self.keep_leading(commas);
         let out = before.into_iter().filter(|&token| !self.allows(token)).collect();
         self.trial.searches.commas.learn(place, out);
+    }
+
+    /// Where the text is, if all its threads are in strings that belong to no value that must be new.
+    fn place_in_free_string(&self) -> Option<commas::Place> {
+        let trial = &self.trial;
+        let is_free = |thread| is_in_string(trial.bound.program(), thread) && !trial.may_be_checked(thread);
+        let place = |thread| is_free(thread).then(|| (state_key(trial.bound, thread), thread.stack));
+        trial.threads.iter().map(place).collect::<Option<commas::Place>>().filter(|place| !place.is_empty())
     }
 
     fn allows(&self, token: u32) -> bool {
