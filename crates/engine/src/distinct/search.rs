@@ -77,10 +77,9 @@ const MAX_KEY_BYTES: usize = 64;
 pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     let (program, mut buffers) = (bound.program(), Buffers::default());
     buffers.meter.start(MAX_FRESH_STEPS);
-    let scope = |index: ScopeId| &program.network().scopes[index.index()];
     let all = (0..program.network().scopes.len() as u32).map(ScopeId);
     let mut open: Vec<ScopeId> =
-        all.filter(|index| !program.exits().scope_at(*index, scope(*index))).collect();
+        all.filter(|index| !program.exits().scope_at(*index, program.scope(*index))).collect();
     loop {
         let mut dead = Vec::new();
         for &index in &open {
@@ -92,7 +91,7 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
             }
         }
         if dead.len() == open.len() {
-            return dead.into_iter().map(|index| scope(index).expr).collect();
+            return dead.into_iter().map(|index| program.scope(index).expr).collect();
         }
         open = dead;
     }

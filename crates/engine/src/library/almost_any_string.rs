@@ -33,7 +33,9 @@ pub(crate) struct DeathDistances {
 
 /// As far as any subtree is high, or farther.
 const FAR: u8 = u8::MAX;
-const NEAR: u8 = 3;
+/// A state is read side by side with the plain string if it is at least so many bytes from dying. PERF: with 4, a mask in a `oneOf` of nine words took
+/// half as long again; with 2, all masks together took a third longer.
+const MIN_BYTES_TO_DIE: u8 = 3;
 
 /// Whether it is worth finding out how far a state is from dying: nothing that takes most characters is near otherwise.
 pub(crate) fn may_be_near(automaton: &Automaton, state: LeafState) -> bool {
@@ -117,7 +119,9 @@ impl DeathDistances {
     pub(crate) fn is_near(&self, automaton: &Automaton, state: LeafState) -> bool {
         let near = |byte: &u8| {
             let next = automaton.step(state, *byte).target();
-            !next.is_dead() && self.plain[next.index()] == JSON_BODY && self.bytes[next.index()] >= NEAR
+            !next.is_dead()
+                && self.plain[next.index()] == JSON_BODY
+                && self.bytes[next.index()] >= MIN_BYTES_TO_DIE
         };
         self.plain[state.index()] == JSON_BODY
             && (0x20..0x7Fu8).filter(near).count() >= tuning().almost_any_bytes

@@ -103,7 +103,8 @@ pub(crate) fn lost(network: &Network) -> Lost {
     for (index, scope) in (0..).map(ScopeId).zip(&network.scopes) {
         if !endings.scopes[index.index()] {
             lost.scopes.push(scope.expr);
-        } else if let Some(written) = endings.written(scope).filter(|_| !scope.needs.is_empty())
+        } else if !scope.needs.is_empty()
+            && let Some(written) = endings.written(scope)
             && let Some(need) = scope
                 .needs
                 .iter()
@@ -323,10 +324,7 @@ fn has_single_check(
                 },
                 _ => false,
             };
-            let passes = || {
-                machines.passes(exits, node) && machines.successors(node).any(|next| single.contains(&next))
-            };
-            if is_single || passes() {
+            if is_single || machines.passes_to(exits, node, &single) {
                 single.insert(node);
             }
         }
@@ -412,21 +410,11 @@ fn reaching_infinitely(
     body: &[Joint],
     set: &FxHashSet<Joint>,
 ) -> FxHashSet<Joint> {
-    let mut reaching: FxHashSet<Joint> = FxHashSet::default();
-    until_stable(|| {
-        let before = reaching.len();
-        for &node in body.iter().rev() {
-            let mut next = machines.successors(node);
-            let is_infinite = exits.infinitely(machines.network, machines.joints.node(node)) == Some(0)
-                && next.any(|next| set.contains(&next));
-            let mut next = machines.successors(node);
-            if is_infinite || machines.passes(exits, node) && next.any(|next| reaching.contains(&next)) {
-                reaching.insert(node);
-            }
-        }
-        reaching.len() != before
-    });
-    reaching
+    grow(body, FxHashSet::default(), |node, reaching| {
+        let is_infinite = exits.infinitely(machines.network, machines.joints.node(node)) == Some(0);
+        is_infinite && machines.successors(node).any(|next| set.contains(&next))
+            || machines.passes_to(exits, node, reaching)
+    })
 }
 
 /// The nodes of a machine from which a node of a set is reached without a check that may fail.
@@ -436,18 +424,25 @@ fn reaching(
     body: &[Joint],
     set: &FxHashSet<Joint>,
 ) -> FxHashSet<Joint> {
-    let mut reaching = set.clone();
+    grow(body, set.clone(), |node, reaching| machines.passes_to(exits, node, reaching))
+}
+
+/// Adds nodes that belong to a set to it, until there are no more.
+fn grow(
+    body: &[Joint],
+    mut set: FxHashSet<Joint>,
+    belongs: impl Fn(Joint, &FxHashSet<Joint>) -> bool,
+) -> FxHashSet<Joint> {
     until_stable(|| {
-        let before = reaching.len();
+        let before = set.len();
         for &node in body.iter().rev() {
-            if machines.passes(exits, node) && machines.successors(node).any(|next| reaching.contains(&next))
-            {
-                reaching.insert(node);
+            if belongs(node, &set) {
+                set.insert(node);
             }
         }
-        reaching.len() != before
+        set.len() != before
     });
-    reaching
+    set
 }
 
 fn until_stable(mut step: impl FnMut() -> bool) {
@@ -514,6 +509,11 @@ impl<'n> Machines<'n> {
     /// See [`Exits::passes`].
     fn passes(&self, exits: &Exits, node: Joint) -> bool {
         exits.passes(self.network, self.joints.node(node))
+    }
+
+    /// Whether a node leads to one of a set without a check that may fail.
+    fn passes_to(&self, exits: &Exits, node: Joint, set: &FxHashSet<Joint>) -> bool {
+        self.passes(exits, node) && self.successors(node).any(|next| set.contains(&next))
     }
 
     /// For each node, whether it belongs to machines without checks alone.
