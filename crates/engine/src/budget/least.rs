@@ -105,6 +105,8 @@ pub(crate) struct LeastView<'m> {
     forgotten: u32,
     /// How many steps all questions together may still take.
     steps_left: u64,
+    /// Some question had too few steps for an answer.
+    is_undecided: bool,
 }
 
 /// One question.
@@ -131,7 +133,12 @@ impl<'m> LeastView<'m> {
     ) -> Self {
         let steps_left = bound.program().limits().mask_steps;
         let known = FxHashMap::default();
-        Self { bound, arena, finish, distinct, is_used, known, forgotten: 0, steps_left }
+        Self { bound, arena, finish, distinct, is_used, known, forgotten: 0, steps_left, is_undecided: false }
+    }
+
+    /// Whether a question was answered with no because there were too few steps for it.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.is_undecided
     }
 
     /// Whether some thread can finish in time if it goes on with this token. They stand on stacks of the matcher, or of a walk on a line.
@@ -147,7 +154,14 @@ impl<'m> LeastView<'m> {
         }
         let most = u32::try_from(self.finish - token).unwrap_or(u32::MAX);
         let steps = self.steps_left;
-        matches!(self.least(threads, line, (token, most), begun, steps), Least::Tokens(_))
+        match self.least(threads, line, (token, most), begun, steps) {
+            Least::Tokens(_) => true,
+            Least::More => false,
+            Least::Unknown => {
+                self.is_undecided = true;
+                false
+            }
+        }
     }
 
     /// The least number of tokens that finish some thread, if it is no more than `most`. The first has this number.

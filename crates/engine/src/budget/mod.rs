@@ -17,7 +17,9 @@ pub(crate) mod least;
 pub(crate) mod mask;
 
 use core::fmt;
+use std::sync::Arc;
 
+use maskwright_vocab::TokenId;
 use rustc_hash::FxHashMap;
 
 use self::least::ENDLESS;
@@ -82,11 +84,20 @@ pub(crate) struct Deadlines {
     pub(crate) is_rough: bool,
     /// Tokens were taken out of a mask since the budget was set.
     pub(crate) is_squeezed: bool,
+    /// What the last mask found to be in time, until the text goes on or back. A token of it is not judged once more: a search that was short enough for the mask may be too long by then, because
+    /// what is remembered of others has changed.
+    pub(crate) in_time: Option<Arc<[u32]>>,
 }
 
 impl Deadlines {
     /// The number of the token that ends the text at the latest.
     pub(crate) fn finish(&self) -> i64 {
         self.finish.map_or(ENDLESS, i64::from)
+    }
+
+    /// Whether a mask has found a token to be in time.
+    pub(crate) fn is_known(&self, token: TokenId) -> bool {
+        let words = self.in_time.as_deref().unwrap_or_default();
+        words.get(token.0 as usize / 32).is_some_and(|word| word >> (token.0 % 32) & 1 == 1)
     }
 }

@@ -72,7 +72,9 @@ impl Matcher {
         let mut bytes = core::mem::take(&mut self.token);
         bytes.clear();
         bytes.extend_from_slice(spelling);
-        let result = self.advance_from(begun, &bytes, Charge::Token);
+        let is_known = self.budget.as_ref().is_some_and(|budget| budget.is_known(token));
+        let charge = if is_known { Charge::InTime } else { Charge::Token };
+        let result = self.advance_from(begun, &bytes, charge);
         self.token = bytes;
         result
     }
@@ -119,7 +121,7 @@ impl Matcher {
             self.undo(1);
             return Err(MatchError::TooAmbiguous);
         }
-        if self.is_bounded() && !self.enforce(&mut by_number) {
+        if self.is_bounded() && !self.enforce(&mut by_number, Charge::Token) {
             self.restore(&now);
             return Ok(());
         }
@@ -246,10 +248,16 @@ impl Matcher {
         if self.bound.program().may_run_out() {
             result = self.check_distinct(result, bytes, current, now);
         }
-        if result.is_ok() && charge == Charge::Token && self.is_bounded() && !self.enforce(current) {
+        if result.is_ok() && charge != Charge::Nothing && self.is_bounded() && !self.enforce(current, charge)
+        {
             result = Err(MatchError::OutOfTokens);
         }
         self.within_limits_so_far()?;
+        if result.is_ok()
+            && let Some(budget) = &mut self.budget
+        {
+            budget.in_time = None;
+        }
         result
     }
 
@@ -394,6 +402,9 @@ impl Matcher {
         for _ in 0..steps {
             let Some(checkpoint) = self.checkpoints.pop() else { break };
             self.history.truncate(checkpoint.start as usize);
+        }
+        if let Some(budget) = &mut self.budget {
+            budget.in_time = None;
         }
         let now = self.now();
         self.history.thaw(now.start as usize);

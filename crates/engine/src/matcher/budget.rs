@@ -54,6 +54,7 @@ impl Matcher {
             if self.bound.program().has_limits() {
                 let budget = self.budget.get_or_insert_default();
                 (budget.finish, budget.is_rough, budget.is_squeezed) = (None, false, false);
+                budget.in_time = None;
             } else {
                 self.budget = None;
             }
@@ -68,6 +69,7 @@ impl Matcher {
         let finish = self.now().tokens.saturating_add(tokens.saturating_sub(1));
         let budget = self.budget.get_or_insert_default();
         (budget.finish, budget.is_rough, budget.is_squeezed) = (Some(finish), is_rough, false);
+        budget.in_time = None;
         Ok(())
     }
 
@@ -124,6 +126,9 @@ impl Matcher {
                     let mut judge = BudgetMask::new(deadlines, Some(words));
                     masker.judge(thread, &mut judge);
                     untried.append(&mut judge.untried);
+                    if judge.deadlines.least.is_undecided() {
+                        masker.buffers.meter.give_up();
+                    }
                     if !masker.buffers.meter.look() {
                         break;
                     }
@@ -158,6 +163,7 @@ impl Matcher {
         }
         if let Some(budget) = &mut self.budget {
             budget.is_squeezed |= lost != 0;
+            budget.in_time = Some(in_time.words.into());
         }
     }
 
@@ -184,14 +190,21 @@ impl Matcher {
 
     /// After a token: forgets the threads for which it is too late, and lets what must end now end. Returns whether there is one left that
     /// is in time.
-    pub(super) fn enforce(&mut self, threads: &mut Vec<Thread>) -> bool {
+    pub(super) fn enforce(&mut self, threads: &mut Vec<Thread>, charge: Charge) -> bool {
         let next = self.arena.token.saturating_add(1);
         if self.bound.program().has_limits() {
             self.leave_limits(threads, next);
         }
         let Some(budget) = &mut self.budget else { return true };
-        DeadlineView::new(&self.bound, &self.arena, budget, self.distinct.as_deref())
-            .is_in_time(threads, next)
+        if charge == Charge::InTime {
+            return !threads.is_empty();
+        }
+        let mut deadlines = DeadlineView::new(&self.bound, &self.arena, budget, self.distinct.as_deref());
+        let is_in_time = deadlines.is_in_time(threads, next);
+        if deadlines.least.is_undecided() && !is_in_time {
+            self.buffers.meter.give_up();
+        }
+        is_in_time
     }
 
     /// Leaves limited parts that have taken all their tokens, and forgets threads that are too late for one.
@@ -211,6 +224,9 @@ impl Matcher {
         let mut deadlines =
             DeadlineView::new(&self.bound, &self.arena, &mut limits, self.distinct.as_deref());
         kept.retain(|thread| deadlines.is_in_time(&[*thread], next));
+        if deadlines.least.is_undecided() {
+            self.buffers.meter.give_up();
+        }
         *threads = kept;
     }
 
@@ -241,6 +257,8 @@ impl Matcher {
 pub(crate) enum Charge {
     /// It is a token.
     Token,
+    /// It is a token after which there is time for the rest, as a mask has found.
+    InTime,
     /// It is only tried.
     Nothing,
 }

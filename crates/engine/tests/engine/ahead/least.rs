@@ -113,6 +113,8 @@ fn walk(rng: &mut Rng, matcher: &mut Matcher, search: &Search<'_>, what: &str, a
     loop {
         let left = matcher.budget_left().expect("there is a budget");
         let what = || format!("after {}, {left} left; {what}", text.escape_ascii());
+        // One without a mask, which would be believed.
+        let mut unasked = matcher.fork();
         let mask = matcher.mask().expect("a mask").clone();
         matcher.set_strategy(Strategy::Reference);
         assert_eq!(*matcher.mask().expect("a mask"), mask, "fast and plain differ {}", what());
@@ -121,7 +123,7 @@ fn walk(rng: &mut Rng, matcher: &mut Matcher, search: &Search<'_>, what: &str, a
         let mut next = Vec::new();
         for (id, token) in (0..).map(TokenId).zip(search.tokens) {
             let is_allowed = mask.contains(id);
-            assert_eq!(matcher.allows(id), Ok(is_allowed), "{id} {}", what());
+            assert_eq!(unasked.allows(id), Ok(is_allowed), "{id} {}", what());
             next.extend(is_allowed.then_some(id));
             let longer = [&*text, &**token].concat();
             let state = search.oracle.run(&search.oracle.start(), &longer);
@@ -323,9 +325,10 @@ fn walk_with_values(rng: &mut Rng, bound: &Arc<BoundProgram>, need: u32) -> (usi
             let left = matcher.budget_left().expect("there is a budget");
             let what = format!("round {round}, {left} left after {}", text.escape_ascii());
             assert!(left > 0, "{what}");
+            let mut unasked = matcher.fork();
             let mask = matcher.mask().expect("a mask").clone();
             for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
-                assert_eq!(matcher.allows(token), Ok(mask.contains(token)), "{token}, {what}");
+                assert_eq!(unasked.allows(token), Ok(mask.contains(token)), "{token}, {what}");
                 let mut free = matcher.fork();
                 free.set_budget(None).expect("nothing to keep");
                 if token == eos || free.accept(token).is_err() {
@@ -454,6 +457,7 @@ fn walks_finish(bound: &Arc<BoundProgram>, likely: &[u8], seeds: core::ops::Rang
             let left = matcher.budget_left().expect("there is a budget");
             let what = format!("seed {seed}, {left} left after {}", text.escape_ascii());
             assert!(left > 0, "{what}");
+            let mut unasked = matcher.fork();
             let mask = matcher.mask().expect("a mask").clone();
             matcher.set_strategy(Strategy::Reference);
             assert_eq!(*matcher.mask().expect("a mask"), mask, "fast and plain differ, {what}");
@@ -461,7 +465,7 @@ fn walks_finish(bound: &Arc<BoundProgram>, likely: &[u8], seeds: core::ops::Rang
             let mut free = matcher.fork();
             free.set_budget(None).expect("nothing to keep");
             for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
-                assert_eq!(matcher.allows(token), Ok(mask.contains(token)), "{token}, {what}");
+                assert_eq!(unasked.allows(token), Ok(mask.contains(token)), "{token}, {what}");
                 late += usize::from(!mask.contains(token) && free.allows(token).expect("no limit is met"));
                 repeated += usize::from(
                     !mask.contains(token) && !free.allows(token).expect("no limit is met") && token != eos,
