@@ -37,8 +37,6 @@ pub enum FastPath {
     TokenEquivalence,
     /// A leaf with room for every token is read by kinds of characters.
     UnboundedLeaves,
-    /// Subtrees of safe characters behind a first character are not read.
-    SafeSubtrees,
     /// A mask that is close to another one is kept as a difference.
     MaskDifferences,
     /// A token that stays inside a leaf is accepted without a step of all threads.
@@ -55,7 +53,7 @@ pub enum FastPath {
 
 impl FastPath {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 15] = [
         Self::StringTables,
         Self::LeafTables,
         Self::Literals,
@@ -65,7 +63,6 @@ impl FastPath {
         Self::AlmostAnyString,
         Self::TokenEquivalence,
         Self::UnboundedLeaves,
-        Self::SafeSubtrees,
         Self::MaskDifferences,
         Self::RunInsideLeaf,
         Self::BorrowedRows,
@@ -111,8 +108,6 @@ tuning! {
     prepared_units: usize = 17;
     /// A loop over fewer kinds of characters is read token by token.
     loop_kinds: u32 = 16;
-    /// A subtree with fewer tokens is read, unless they stay in one state.
-    subtree_tokens: u32 = 64;
     /// With more suffixes for each node, they are read where they are, in the trie of the vocabulary.
     suffixes_per_node: usize = 24;
     /// A set of safe characters with fewer kinds is not used.

@@ -299,12 +299,6 @@ impl Bytes {
         groups & !kinds.some == 0 && (groups & !kinds.all == 0 || self.has_only_kinds(node, kinds.kinds))
     }
 
-    /// Whether there is reason to ask that.
-    #[inline]
-    pub(crate) fn may_have_only(&self, node: TrieNode, kinds: &GroupedKinds) -> bool {
-        self.groups[node.index()] & !kinds.some == 0
-    }
-
     fn has_only_kinds(&self, node: TrieNode, kinds: Kinds) -> bool {
         let below = &self.nodes[node.index()];
         below.longer & !kinds.longer == 0 && below.bytes & !1 & !kinds.ascii == 0
@@ -520,7 +514,6 @@ mod tests {
                     .all(|other| is_text(other).is_some() && other[path.len()..].iter().all(|&b| is_in(b)));
                 let grouped = GroupedKinds::from(kinds);
                 assert_eq!(bytes.has_only(node, &grouped), only, "{path:?} {kinds:?}");
-                assert!(bytes.may_have_only(node, &grouped) || !only, "{path:?} {kinds:?}");
                 answers[usize::from(only)] += 1;
             }
         }

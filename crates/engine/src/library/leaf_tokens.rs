@@ -180,34 +180,13 @@ pub(super) struct Known<'b> {
     pub(super) longest: usize,
     /// Characters on which they die without leaving anything behind.
     pub(super) dead: Kinds,
-    pub(super) below: Stays,
-    /// How many characters come before the node that is read from.
-    pub(super) before: u32,
-}
-
-/// Which subtrees are taken as a whole.
-pub(super) enum Stays {
-    /// Those that stay in one state.
-    Loop,
-    /// Those that keep the leaf alive, where there is room for any token.
-    Safe,
 }
 
 impl Known<'_> {
-    /// Whether no token below a node leaves the leaf, which comes between two characters.
+    /// Whether all tokens below a node, which comes between two characters, stay in the state.
     #[inline]
     fn stays(&mut self, automaton: &Automaton, state: LeafState, node: TrieNode) -> bool {
-        let single = self.safe_chars.single(automaton, state);
-        self.bytes.may_have_only(node, &single.alive)
-            && (self.bytes.has_only(node, &single.loops) || self.is_safe(automaton, state, node))
-    }
-
-    fn is_safe(&mut self, automaton: &Automaton, state: LeafState, node: TrieNode) -> bool {
-        if matches!(self.below, Stays::Loop) || self.bytes.tokens_below(node) < tuning().subtree_tokens {
-            return false;
-        }
-        let (kinds, height) = (self.bytes.kinds_below(node), self.bytes.height(node));
-        kinds.is_some_and(|kinds| self.safe_chars.takes(automaton, state, kinds, height))
+        self.bytes.has_only(node, self.safe_chars.loops(automaton, state))
     }
 }
 
@@ -227,7 +206,7 @@ pub(super) fn read(
         node: from,
         state,
         units: 0,
-        characters: known.as_ref().map_or(0, |known| known.before),
+        characters: 0,
         closed: false,
         looping: !first.is_empty(),
         may_end: false,
@@ -346,7 +325,7 @@ impl LeafTokens {
         bytes: &Bytes,
     ) -> Self {
         let counts = automaton.counts();
-        let kinds = safe_chars.single(automaton, state).loops.kinds;
+        let kinds = safe_chars.loops(automaton, state).kinds;
         let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
         // Inside a string nothing can end, so tokens that die there leave nothing behind. What stays in the loop dies where the loop does.
         let dead = if automaton.is_string() {
@@ -354,8 +333,7 @@ impl LeafTokens {
         } else {
             Kinds::default()
         };
-        let below = Stays::Loop;
-        let known = Known { bytes, safe_chars, kinds, longest: usize::MAX, dead, below, before: 0 };
+        let known = Known { bytes, safe_chars, kinds, longest: usize::MAX, dead };
         let mut entry = Self::read(automaton, state, trie, Trie::ROOT, Some(known));
         if kinds.is_empty() {
             return entry;
@@ -375,21 +353,6 @@ impl LeafTokens {
     /// Reads the tokens below a node.
     pub(crate) fn below(automaton: &Automaton, state: LeafState, trie: &Trie, from: TrieNode) -> Self {
         Self::read(automaton, state, trie, from, None)
-    }
-
-    /// The same for a node of the vocabulary's trie with so many whole characters before it. Subtrees that stay in a loop are not read.
-    pub(crate) fn below_known(
-        automaton: &Automaton,
-        safe_chars: &mut SafeChars,
-        state: LeafState,
-        trie: &Trie,
-        bytes: &Bytes,
-        (from, before): (TrieNode, u32),
-    ) -> Self {
-        let (kinds, dead) = (Kinds::default(), Kinds::default());
-        let below = Stays::Loop;
-        let known = Known { bytes, safe_chars, kinds, longest: 0, dead, below, before };
-        Self::read(automaton, state, trie, from, Some(known))
     }
 
     fn read(
@@ -691,6 +654,7 @@ mod tests {
     use maskwright_vocab::{TokenId, Vocabulary, VocabularyBuilder};
 
     use super::*;
+    use crate::library::ones;
 
     fn vocabulary() -> Vocabulary {
         let texts = [
@@ -719,30 +683,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_subtree_is_what_is_read_in_it() {
+    fn what_is_known_of_a_vocabulary_is_what_is_read_in_it() {
         let vocabulary = vocabulary();
         let (trie, bytes) = (vocabulary.trie(), Bytes::of(&vocabulary));
-        let space = trie.child(Trie::ROOT, b' ').expect("there is a space");
         for automaton in automata() {
-            for (node, before) in [(Trie::ROOT, 0), (space, 1)] {
-                let read = LeafTokens::below(&automaton, automaton.start(), trie, node);
-                let safe_chars = &mut SafeChars::default();
-                let known = LeafTokens::below_known(
-                    &automaton,
-                    safe_chars,
-                    automaton.start(),
-                    trie,
-                    &bytes,
-                    (node, before),
-                );
-                assert!(read.list(u32::MAX).len() > if node == space { 190 } else { 1 });
+            for state in [automaton.start(), automaton.step(automaton.start(), b'a').target()] {
+                let read = LeafTokens::below(&automaton, state, trie, Trie::ROOT);
+                let known = LeafTokens::new(&automaton, &mut SafeChars::default(), state, trie, &bytes);
                 for units in 0..100 {
-                    let sorted = |entry: &LeafTokens| {
-                        let mut list = entry.list(units).to_vec();
-                        list.sort_unstable();
-                        list
+                    let mut list = read.list(units).to_vec();
+                    list.sort_unstable();
+                    let mut inner: Vec<u32> = match known.inner(units, &bytes) {
+                        Tokens::Few(few) => few.to_vec(),
+                        Tokens::Many(words) => ones(words.iter().copied()).collect(),
                     };
-                    assert_eq!(sorted(&read), sorted(&known), "below {node:?}, {units} units");
+                    inner.sort_unstable();
+                    assert_eq!(list, inner, "in {state:?}, {units} units");
                 }
                 assert_eq!(
                     (&read.closing, read.boundaries.parts()),

@@ -8,7 +8,7 @@
 //!   [a-z]{1,64}@…       after 60 letters: the small letters for 4 characters, none for 5
 //!   no "dev_" anywhere  all characters but the underscore (or the v: one of them must go)
 //! ```
-//! So a subtree of the vocabulary is taken as a whole if its bytes are in the set and it is no higher than the number.
+//! So the tokens of such characters are a bitset that the vocabulary has, and need not be read.
 //!
 //! A set for ever is looked for first: all states that its characters lead to must take all of its characters. If there is none
 //! worth having, sets are found from the shorter to the longer: a set for n characters must lie in those of all states that
@@ -24,8 +24,6 @@ use crate::tuning::tuning;
 
 /// Texts of more characters are not asked about. Few tokens are longer.
 pub(crate) const LONGEST: u8 = 16;
-/// For so many, a set for ever takes longer to find.
-const SHORT: u8 = 3;
 /// A first byte whose characters lead to more states than this is left out.
 const ENDS: usize = 4;
 /// So many states are found without a hash; a power of two.
@@ -38,24 +36,15 @@ pub(crate) struct SafeChars {
     known: FxHashMap<(LeafState, u8), Kinds>,
     /// The sets for ever, where they are worth having.
     endless: FxHashMap<LeafState, Option<Endless>>,
-    /// What single characters do in a state.
-    single: FxHashMap<LeafState, SingleChars>,
+    /// The characters that lead from a state back to it.
+    loops: FxHashMap<LeafState, GroupedKinds>,
     /// The same for some states that were asked for last. PERF: a walk asks at every node, and goes to and fro between a few states.
-    recent: [(LeafState, SingleChars); RECENT],
+    recent: [(LeafState, GroupedKinds); RECENT],
     /// By state and place in a character: the states in which characters end, or nothing if some character dies.
     ends: FxHashMap<(LeafState, u8), Option<Ends>>,
 }
 
 type Ends = SmallVec<[LeafState; ENDS]>;
-
-/// What single characters do in a state between two of them.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SingleChars {
-    /// Those that lead back to the state. All of them begin a unit, or none does, as the automaton's [unit](Automaton::unit) says.
-    pub(crate) loops: GroupedKinds,
-    /// Those whose first byte the state takes.
-    pub(crate) alive: GroupedKinds,
-}
 
 /// Characters that keep a state alive for ever, and those on which all the states die that they lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,18 +89,18 @@ impl SafeChars {
         found
     }
 
-    /// What single characters do in a state.
+    /// The characters that lead from a state, between two of them, back to it. All of them begin a unit, or none does, as the automaton's [unit](Automaton::unit) says.
     #[inline]
-    pub(crate) fn single(&mut self, automaton: &Automaton, state: LeafState) -> &SingleChars {
+    pub(crate) fn loops(&mut self, automaton: &Automaton, state: LeafState) -> &GroupedKinds {
         let at = state.index() % RECENT;
         if self.recent[at].0 != state {
-            self.recent[at] = (state, self.find_single(automaton, state));
+            self.recent[at] = (state, self.find_loops(automaton, state));
         }
         &self.recent[at].1
     }
 
-    fn find_single(&mut self, automaton: &Automaton, state: LeafState) -> SingleChars {
-        if let Some(found) = self.single.get(&state) {
+    fn find_loops(&mut self, automaton: &Automaton, state: LeafState) -> GroupedKinds {
+        if let Some(found) = self.loops.get(&state) {
             return *found;
         }
         let (mut found, unit) = (Kinds::default(), automaton.unit());
@@ -129,8 +118,8 @@ impl SafeChars {
                 found = found.or(Kinds::of(byte));
             }
         }
-        let found = SingleChars { loops: found.into(), alive: first(automaton, state).into() };
-        self.single.insert(state, found);
+        let found = found.into();
+        self.loops.insert(state, found);
         found
     }
 
@@ -161,16 +150,6 @@ impl SafeChars {
             at += 1;
         }
         (kept, states)
-    }
-
-    /// Whether every text of up to `count` of these characters keeps the automaton alive.
-    pub(crate) fn takes(&mut self, automaton: &Automaton, state: LeafState, kinds: Kinds, count: u8) -> bool {
-        let takes_all = |found: Kinds| kinds.without(found).is_empty();
-        if !takes_all(first(automaton, state)) {
-            return false;
-        }
-        count > SHORT && self.endless(automaton, state).is_some_and(|endless| takes_all(endless.kinds))
-            || count <= LONGEST && takes_all(self.kinds(automaton, state, count))
     }
 
     /// Characters of which every text of up to `count` keeps the automaton alive, from a state between two of them. At most
@@ -275,7 +254,7 @@ impl SafeChars {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.known.capacity() * size_of::<((LeafState, u8), Kinds)>()
             + self.endless.capacity() * size_of::<(LeafState, Option<Endless>)>()
-            + self.single.capacity() * size_of::<(LeafState, SingleChars)>()
+            + self.loops.capacity() * size_of::<(LeafState, GroupedKinds)>()
             + self.ends.capacity() * size_of::<((LeafState, u8), Option<Ends>)>()
     }
 }

@@ -419,9 +419,8 @@ impl BoundAutomaton {
         trie: &Trie,
         number: u32,
         node: TrieNode,
-        library: &Library,
     ) -> &LeafTokens {
-        self.part_entry(self.part((number, node, state)), trie, library)
+        self.part_entry(self.part((number, node, state)), trie)
     }
 
     /// The same, if they are known already, or were wanted often enough.
@@ -431,26 +430,15 @@ impl BoundAutomaton {
         trie: &Trie,
         number: u32,
         node: TrieNode,
-        library: &Library,
     ) -> Option<&LeafTokens> {
         let part = self.part((number, node, state));
         let is_worth = part.entry.get().is_some() || part.wanted.is_enough();
-        is_worth.then(|| self.part_entry(part, trie, library))
+        is_worth.then(|| self.part_entry(part, trie))
     }
 
-    fn part_entry<'p>(&self, part: &'p TriePart, trie: &Trie, library: &Library) -> &'p LeafTokens {
-        let (number, node, state) = part.key;
-        // PERF: of Llama 3.1's tokens nearly half begin with a space. Most of them are words, and stay in `\w+` or `[^\n]*`.
-        let is_character = number == 0
-            && (node == Trie::ROOT || trie.children(Trie::ROOT).contains(node) && trie.byte(node).is_ascii());
-        part.entry.get_or_init(|| {
-            if is_character && may_take(FastPath::SafeSubtrees) {
-                let (safe_chars, at) = (&mut self.safe_chars(), (node, u32::from(node != Trie::ROOT)));
-                LeafTokens::below_known(&self.automaton, safe_chars, state, trie, &library.bytes, at).into()
-            } else {
-                LeafTokens::below(&self.automaton, state, trie, node).into()
-            }
-        })
+    fn part_entry<'p>(&self, part: &'p TriePart, trie: &Trie) -> &'p LeafTokens {
+        let (_, node, state) = part.key;
+        part.entry.get_or_init(|| LeafTokens::below(&self.automaton, state, trie, node).into())
     }
 
     fn part(&self, key: PartKey) -> &TriePart {

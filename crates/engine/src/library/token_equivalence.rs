@@ -174,7 +174,7 @@ impl Reader for Footsteps<'_> {
             return Next::Past;
         }
         self.footprint[next.index()] = true;
-        let loops = &self.safe_chars.single(self.automaton, next).loops;
+        let loops = self.safe_chars.loops(self.automaton, next);
         if self.bytes.is_between(node.node) && self.bytes.has_only(node.node, loops) {
             self.loops.push(next);
             return Next::Past;

@@ -1,14 +1,13 @@
 //! Reading a vocabulary from a state with room for any token.
 //!
 //! The same as [`LeafTokens::new`], and much quicker where most tokens stay in the leaf: tokens of characters that keep it alive, whatever
-//! their order, come from sets that the vocabulary has by kinds of characters ([`super::bytes`]), and subtrees of
-//! such tokens are passed by ([`super::safe_chars`]).
+//! their order ([`super::safe_chars`]), come from sets that the vocabulary has by kinds of characters ([`super::bytes`]).
 
 use maskwright_vocab::{TokenId, Trie, Vocabulary};
 
 use super::bitset::ones;
 use super::bytes::{Bytes, Kinds};
-use super::leaf_tokens::{self, Found, Known, LeafTokens, Stays};
+use super::leaf_tokens::{self, Found, Known, LeafTokens};
 use super::reader::Visited;
 use super::safe_chars::{LONGEST, SafeChars};
 use crate::leaf::{Automaton, LeafState};
@@ -80,7 +79,7 @@ pub(crate) fn read(
         }
         short
     });
-    let known = Known { bytes, safe_chars, kinds, longest, dead, below: Stays::Safe, before: 0 };
+    let known = Known { bytes, safe_chars, kinds, longest, dead };
     let boundaries =
         leaf_tokens::read(automaton, state, vocabulary.trie(), Trie::ROOT, Some(known), &mut found);
     LeafTokens::free(run, found.inner, found.closing, boundaries, bytes)
