@@ -87,8 +87,9 @@ pub(crate) fn read(
 
 /// Characters of which every text up to some length keeps a state alive, and the greatest length up to which they are many.
 fn safe_so_far(automaton: &Automaton, safe_chars: &mut SafeChars, state: LeafState) -> (Kinds, usize) {
-    let mut lengths = (1..=LONGEST).rev().map(|length| (safe_chars.kinds(automaton, state, length), length));
-    let found = lengths.find(|(kinds, _)| kinds.len() >= tuning().loop_kinds);
+    // PERF: from below, because a longer length asks all states that are nearer, and sets only get smaller.
+    let lengths = (1..=LONGEST).map(|length| (safe_chars.kinds(automaton, state, length), length));
+    let found = lengths.take_while(|(kinds, _)| kinds.len() >= tuning().loop_kinds).last();
     let (kinds, length) = found.unwrap_or((Kinds::default(), LONGEST));
     (kinds, usize::from(length))
 }
