@@ -128,6 +128,7 @@ pub(crate) fn word(grammar: &Grammar, id: ExprId) -> Option<Vec<u8>> {
             Expr::Bytes(bytes) if !bytes.iter().any(|byte| matches!(byte, b'"' | b'\\' | ..0x20)) => {
                 Some([b"\"", &**bytes, b"\""].concat())
             }
+            Expr::Empty => Some(b"\"\"".to_vec()),
             _ => None,
         },
         _ => None,

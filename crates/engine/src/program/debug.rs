@@ -77,6 +77,13 @@ impl fmt::Display for Listing<'_> {
             if needs > 0 {
                 write!(f, ", {needs} pairs of which one needs the other")?;
             }
+            match &scope.words {
+                Some(words) => write!(f, ", a set of {} words", words.words.len())?,
+                None => write!(f, ", no set of words")?,
+            }
+            if scope.has_list() {
+                write!(f, ", listed values: {:?}", scope.values)?;
+            }
             writeln!(f)?;
         }
         for (index, leaf) in program.leaves.iter().enumerate() {

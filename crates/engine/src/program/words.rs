@@ -468,8 +468,11 @@ impl<'n> ScopeWords<'n> {
             let Node::Call { callee, next } = self.joints.get(self.network, joint) else { return true };
             let is_part = self.machines.part_at(joint).is_some();
             if callee != Callee::Check && !is_part {
-                // Nobody looks inside of what is called whether its words were seen, so a call may not be what tells them apart.
-                return self.has_all(at) || !self.must_look(at);
+                // Nobody looks inside of what is called whether its words were seen, so a call may not be what tells them apart; unless it is of a leaf that spells one
+                // word, in front of which one looks behind it.
+                let is_word =
+                    matches!(callee, Callee::Leaf(_)) && self.network.word_checks.contains_key(&next);
+                return is_word || self.has_all(at) || !self.must_look(at);
             }
             let rounds = self.network.rounds(callee);
             let is_counted = rounds.min > 1 || self.requires() && !matches!(rounds.max, 1 | UNBOUNDED);

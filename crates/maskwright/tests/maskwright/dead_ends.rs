@@ -94,7 +94,7 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
     finished
 }
 
-const FINITE: [&str; 52] = [
+const FINITE: [&str; 57] = [
     r#"{"type":"array","items":{"type":"string","maxLength":2},"uniqueItems":true,"minItems":3,"maxItems":4}"#,
     r#"{"type":"array","prefixItems":[{"type":"string","maxLength":2},{"const":"aa"},{"type":"string","maxLength":1}],"items":false,"minItems":3,"uniqueItems":true}"#,
     r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
@@ -147,6 +147,11 @@ const FINITE: [&str; 52] = [
     r#"{"type":"object","patternProperties":{"^[ab]{2}$":{"type":"null"}},"additionalProperties":false}"#,
     r#"{"type":"array","items":{"type":"string","pattern":"^[ab]*$","minLength":6,"maxLength":6},"uniqueItems":true,"minItems":5}"#,
     r#"{"type":"array","uniqueItems":true,"minItems":2,"items":{"type":"object","properties":{"tags":{"type":"array","items":{"enum":["a","b"]},"uniqueItems":true,"minItems":1},"n":{"type":"integer","minimum":0,"maximum":1}},"required":["tags"],"maxProperties":2}}"#,
+    r#"{"type":"object","properties":{"a":{"type":"null"}},"patternProperties":{"^tem$":{"type":"null"},"^temp$":{"type":"null"}},"additionalProperties":{"type":"boolean"}}"#,
+    r#"{"type":"object","properties":{"a":{"type":"null"},"aa":{"type":"null"}},"patternProperties":{"^aa$":{"type":"null"},"^(mon|w|we)$":{"type":"null"}},"additionalProperties":false}"#,
+    r#"{"type":"object","patternProperties":{"^(w|we)$":{"type":"null"},"^$":{"type":"null"}},"additionalProperties":false,"required":["we"]}"#,
+    r#"{"type":"object","patternProperties":{"^[ab]{2}$":{"type":"null"}},"additionalProperties":{"type":"boolean"},"minProperties":2,"dependentRequired":{"aa":["bb"]}}"#,
+    r#"{"type":"array","items":{"anyOf":[{"type":"string","pattern":"^(mon|w|we)?$"},{"type":"null"}]},"uniqueItems":true}"#,
 ];
 
 #[test]
@@ -177,6 +182,29 @@ fn finite_sets_run_out_without_a_dead_end() {
     for schema in FINITE {
         for order in [KeyOrder::Schema, KeyOrder::Any] {
             assert!(walk(schema, order, 60, 300) > 0, "{schema} ({order:?}): no walk came to an end");
+        }
+    }
+}
+
+/// Of keys and items that are among a few texts, the engine keeps a set, and nothing has to be searched.
+#[test]
+fn few_texts_are_kept_as_sets() {
+    let schemas = [
+        (FINITE[2], 3),
+        (FINITE[5], 3),
+        (r#"{"type":"object","patternProperties":{"^tem$":{"type":"null"},"^temp$":{"type":"null"}}}"#, 2),
+        (
+            r#"{"type":"object","patternProperties":{"^(a|b|)$":{"type":"null"}},"additionalProperties":false}"#,
+            3,
+        ),
+    ];
+    for (schema, words) in schemas {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let compiler = compiler(order);
+            let (grammar, _) = compiler.grammar(&Constraint::json_schema(schema)).expect(schema);
+            let network = compiler.program(&grammar).expect(schema).describe().to_string();
+            let wanted = format!("a set of {words} words");
+            assert!(network.contains(&wanted), "{schema}: {network}");
         }
     }
 }

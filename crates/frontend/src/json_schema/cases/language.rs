@@ -21,6 +21,9 @@ pub(super) const LIMITS: automata::Limits =
 /// The same for a question whose answer would only save work.
 const CHEAP: automata::Limits = automata::Limits { states: 2_000, steps: 10_000, bytes: 16 << 20 };
 
+/// So many expressions are looked at to count texts.
+const COUNTED_EXPRS: u32 = 512;
+
 /// How many states all cheap questions may take together.
 const MAX_CHEAP_STATES: usize = 20_000;
 
@@ -180,6 +183,11 @@ impl Languages {
         texts.into_iter().map(|text| String::from_utf8(text).ok()).collect()
     }
 
+    /// Whether there are no more than `most` texts, as far as that can be read off the expression.
+    pub(crate) fn has_few(grammar: &GrammarBuilder, expr: ExprId, most: usize) -> bool {
+        count(grammar, expr, most, &mut { COUNTED_EXPRS }) <= most
+    }
+
     /// Whether a text is in the language; `None` if finding out takes too many steps.
     pub(crate) fn contains(&mut self, grammar: &GrammarBuilder, expr: ExprId, text: &str) -> Option<bool> {
         let machine = self.machine(grammar, expr)?;
@@ -258,6 +266,35 @@ fn is_clearly_inhabited(grammar: &GrammarBuilder, expr: ExprId) -> bool {
     }
 }
 
+/// How many texts match at most; more than `most` if there are more, or if it takes too many steps to tell.
+fn count(grammar: &GrammarBuilder, expr: ExprId, most: usize, left: &mut u32) -> usize {
+    let Some(less) = left.checked_sub(1) else { return most + 1 };
+    *left = less;
+    let mut of = |part: ExprId| count(grammar, part, most, left);
+    let all = match grammar.expr(expr) {
+        Expr::Never => 0,
+        Expr::Empty | Expr::Bytes(_) => 1,
+        Expr::Class(set) => {
+            set.ranges().iter().map(|&(first, last)| last as usize - first as usize + 1).sum()
+        }
+        Expr::Seq(parts) => parts.iter().fold(1, |product: usize, part| match product {
+            0 => 0,
+            product => product.saturating_mul(of(*part)),
+        }),
+        Expr::Alt(parts) => {
+            parts.iter().fold(0, |sum: usize, part| if sum > most { sum } else { sum + of(*part) })
+        }
+        Expr::And(parts) => parts.iter().map(|part| of(*part)).min().unwrap_or(most + 1),
+        Expr::Repeat { body, min: 0, max: Some(1) } => 1 + of(*body),
+        &Expr::Repeat { body, min, max: Some(max) } if min == max => {
+            let one = of(body);
+            if one <= 1 { one } else { one.saturating_pow(max) }
+        }
+        _ => most + 1,
+    };
+    all.min(most + 1)
+}
+
 /// Whether an expression is a list of words.
 fn is_words(grammar: &GrammarBuilder, expr: ExprId) -> bool {
     let is_word = |id: ExprId| matches!(grammar.expr(id), Expr::Bytes(_) | Expr::Empty);
@@ -273,7 +310,8 @@ fn is_infinite(grammar: &GrammarBuilder, root: ExprId) -> bool {
     let mut work = vec![(root, 0)];
     while let Some((id, depth)) = work.pop() {
         match grammar.expr(id) {
-            Expr::Repeat { max: None, .. } => return true,
+            // Of what is clearly inhabited, only words are excluded.
+            Expr::Repeat { max: None, .. } | Expr::Not(_) => return true,
             expr if depth < 64 => work.extend(expr.operands().iter().map(|operand| (*operand, depth + 1))),
             _ => {}
         }

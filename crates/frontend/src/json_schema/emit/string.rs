@@ -2,8 +2,11 @@
 
 use maskwright_grammar::ExprId;
 
-use super::super::cases::{Case, Signed};
+use super::super::cases::{Case, Languages, Signed};
 use super::Emitter;
+
+/// So many strings that must differ are told apart each by itself.
+const FEW_STRINGS: usize = 64;
 
 impl Emitter<'_> {
     /// The strings of a case.
@@ -45,6 +48,21 @@ impl Emitter<'_> {
         let is_empty = self.algebra.is_empty_text(text)?;
         let grammar = &mut self.algebra.grammar;
         Some(if is_empty { grammar.never() } else { grammar.json_string(text) })
+    }
+
+    /// The JSON strings of a language, each by itself, if they are few; otherwise none.
+    pub(super) fn few_strings(&mut self, language: ExprId) -> Vec<ExprId> {
+        let grammar = &mut self.algebra.grammar;
+        if !Languages::has_few(grammar, language, FEW_STRINGS) {
+            return Vec::new();
+        }
+        let texts = Languages::texts(grammar, language, FEW_STRINGS).unwrap_or_default();
+        let mut strings = Vec::with_capacity(texts.len());
+        for text in texts {
+            let text = grammar.bytes(text.as_bytes());
+            strings.push(grammar.json_string(text));
+        }
+        strings
     }
 
     /// One string, in its one spelling.

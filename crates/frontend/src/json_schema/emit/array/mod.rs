@@ -24,7 +24,7 @@ use super::Emitter;
 use super::layout::Layout;
 
 /// More words are told apart together: a tree of them is smaller.
-const MAX_WORDS: usize = 128;
+const MAX_WORDS: usize = 1_024;
 
 /// What is common to all ways to write an array.
 #[derive(Clone, Copy, Debug)]
@@ -89,13 +89,14 @@ impl Emitter<'_> {
     }
 
     /// The words that an item is one of; none if it may be something else, or if they are many.
-    fn words_of(&self, item: ExprId) -> Vec<ExprId> {
+    fn words_of(&mut self, item: ExprId) -> Vec<ExprId> {
         let is_word = |part: &ExprId| {
             let scalar = |first: u8| first.is_ascii_alphanumeric() || matches!(first, b'"' | b'-');
             matches!(self.algebra.grammar.expr(*part), Expr::Bytes(bytes) if bytes.first().copied().is_some_and(scalar))
         };
-        match self.algebra.grammar.expr(item) {
-            Expr::Alt(parts) if parts.len() <= MAX_WORDS && parts.iter().all(is_word) => parts.to_vec(),
+        match *self.algebra.grammar.expr(item) {
+            Expr::Alt(ref parts) if parts.len() <= MAX_WORDS && parts.iter().all(is_word) => parts.to_vec(),
+            Expr::JsonString(language) => self.few_strings(language),
             _ => Vec::new(),
         }
     }

@@ -610,9 +610,18 @@ impl<'s> Emitter<'s> {
             return value;
         }
         let Layout { colon, after, .. } = self.layout();
-        let key = self.algebra.grammar.json_string(other.key);
-        let key = self.algebra.grammar.distinct(key);
+        let key = self.other_key(other.key);
         self.algebra.grammar.seq([key, colon, value, after])
+    }
+
+    /// A key that must be new. If it is one of few texts, each is told apart by itself: the engine knows which of them are left.
+    fn other_key(&mut self, language: ExprId) -> ExprId {
+        let mut keys = self.few_strings(language);
+        if keys.is_empty() {
+            keys.push(self.algebra.grammar.json_string(language));
+        }
+        let keys: Vec<ExprId> = keys.into_iter().map(|key| self.algebra.grammar.distinct(key)).collect();
+        self.algebra.grammar.alt(keys)
     }
 }
 
