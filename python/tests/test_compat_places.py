@@ -133,6 +133,12 @@ class Llguidance(unittest.TestCase):
         matcher.rollback(1)
         self.assertEqual(matcher.get_capture("rest"), b"orld")
 
+    def test_bytes_without_tokens(self):
+        """What no token begins with is left out."""
+        tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(llguidance.PlainTokenizer([b"a", b"b", b"ab", b"<end>"], 3)))
+        self.assertEqual(tokenizer.tokenize_bytes(b"\xff"), [])
+        self.assertEqual(tokenizer.greedy_tokenize("abcb"), [2, 1])
+
     def test_a_token_that_does_not_exist(self):
         matcher = self.matcher("start: /a+/")
         self.assertEqual(matcher.validate_tokens([97, 99_999]), 0)

@@ -7,13 +7,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ... import Compiler, Constraint, Error, Matcher, TokenError, Vocabulary
+from ... import Compiler, Constraint, ConstraintError, Error, Matcher, TokenError, Vocabulary
 from .._written import captures
 from ._grammar import one_grammar, read_grammar
 from ._tokenizer import LLTokenizer
 
 
 T = TypeVar("T")
+
+#: What is said of a grammar that asks for special tokens if there is no tokenizer to look for them.
+_NO_TOKENIZER = "no tokenizer - can't validate the tokens that the grammar asks for"
 
 
 class LLMatcher:
@@ -59,7 +62,7 @@ class LLMatcher:
     def validate_grammar(grammar: str, tokenizer: LLTokenizer | None = None, *, limits: Any = None) -> str:
         """What is wrong with a grammar, or nothing; warnings begin with ``WARNING``."""
         is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar, tokenizer)
-        text = "\n".join(messages)
+        text = "\n".join(message for message in messages if message != _NO_TOKENIZER)
         return text if is_error or not text else f"WARNING: {text}"
 
     @staticmethod
@@ -73,8 +76,13 @@ class LLMatcher:
                 tokenizer._compiler.compile(constraint)
                 return False, constraint.check(tokenizer.vocabulary)[1]
             warnings = constraint.check()[1]
-            # A small vocabulary finds out what only compiling finds out.
-            Compiler(Vocabulary.from_tokens([bytes([byte]) for byte in range(255)])).compile(constraint)
+            # A small vocabulary finds out what only compiling finds out, but for tokens that it does not have.
+            try:
+                Compiler(Vocabulary.from_tokens([bytes([byte]) for byte in range(255)])).compile(constraint)
+            except ConstraintError as error:
+                if not str(error).startswith("there is no token "):
+                    raise
+                warnings = [*warnings, _NO_TOKENIZER]
             return False, warnings
         except (Error, ValueError, TypeError, AttributeError) as error:
             return True, [str(error)]

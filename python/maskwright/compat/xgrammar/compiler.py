@@ -88,9 +88,9 @@ class GrammarCompiler:
         self._compiler.clear()
 
     def get_cache_size_bytes(self) -> int:
-        """Bytes that are kept for grammars, and for what they share."""
-        cache = self._compiler.statistics()["cache"]
-        return cache["bytes"] + cache["shared_bytes"]
+        """Bytes that are kept for grammars. What belongs to the vocabulary, and is shared by all of them, is not among these."""
+        size: int = self._compiler.statistics()["cache"]["bytes"]
+        return size
 
     @property
     def cache_limit_bytes(self) -> int:

@@ -194,7 +194,8 @@ impl Parser<'_> {
             },
             _ => {
                 let atom = self.atom()?.atom;
-                let ending = if name == "stop" { Ending::Stop(atom) } else { Ending::Suffix(atom) };
+                let is_left = name == "stop" && !self.options.stops_are_written;
+                let ending = if is_left { Ending::Stop(atom) } else { Ending::Suffix(atom) };
                 let place = Span::new(place.start, self.end_before());
                 if matches!(attributes.ending, Some((Ending::Stop(_) | Ending::Suffix(_), _))) {
                     return self.fail(place, "there is one `stop` or `suffix` at most", "keep one of them");
