@@ -110,6 +110,20 @@ class XGrammar(unittest.TestCase):
             matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(info).compile_grammar(grammar))
             self.assertEqual(matcher.accept_string(text) and matcher.is_completed(), is_right, text)
 
+    def test_places_of_errors(self):
+        make = xgrammar.Grammar
+        for call, places in [
+            (lambda: make.from_lark('start: "é" a\n\na: missing'), ["Lark error at line 3, column 4: "]),
+            (lambda: make.from_ebnf("root ::= a b\n"), ["EBNF error at line 1, column 10: ", "; EBNF error at line 1, column 12: "]),
+            (lambda: xgrammar.GrammarCompiler(xgrammar.TokenizerInfo([])).compile_regex("aé("), ["Regex error at line 1, column 3: "]),
+            (lambda: make.from_json_schema({"type": "thing"}), ["/type: "]),
+        ]:
+            with self.assertRaises(RuntimeError) as caught:
+                call()
+            for place in places:
+                self.assertIn(place, str(caught.exception))
+            self.assertNotIn("at byte", str(caught.exception))
+
     def test_no_tokens(self):
         info = xgrammar.TokenizerInfo([])
         self.assertEqual((info.vocab_size, info.decoded_vocab, info.special_token_ids), (0, [], []))
@@ -132,6 +146,13 @@ class Llguidance(unittest.TestCase):
         self.assertEqual((matcher.get_capture("rest"), matcher.get_capture("none")), (b"abcd", None))
         matcher.rollback(1)
         self.assertEqual(matcher.get_capture("rest"), b"orld")
+
+    def test_places_of_errors(self):
+        source = "start: A\nA: missing"
+        self.assertTrue(llguidance.LLMatcher(self.tokenizer, source).get_error().startswith("at 2(4): "))
+        for wrong in (source, json.dumps({"grammars": [{"lark_grammar": source}]})):
+            is_error, messages = llguidance.LLMatcher.validate_grammar_with_warnings(wrong)
+            self.assertTrue(is_error and messages[0].startswith("at 2(4): "), messages)
 
     def test_bytes_without_tokens(self):
         """What no token begins with is left out."""

@@ -197,8 +197,8 @@ pub(super) struct Count {
     pub max: Option<u32>,
 }
 
-/// How many parameters an object has.
-pub(super) fn count(json: &Json) -> Result<Count, TagError> {
+/// How many parameters an object has, in which there are others than those with names or not.
+pub(super) fn count(json: &Json, has_others: bool) -> Result<Count, TagError> {
     let bound = |keyword: &str| match json.schema.get(keyword) {
         None => Ok(None),
         Some(value) => match value.as_u64().and_then(|value| u32::try_from(value).ok()) {
@@ -214,6 +214,10 @@ pub(super) fn count(json: &Json) -> Result<Count, TagError> {
     if max.is_some_and(|max| max < min) {
         let message = format!("at least {min} parameters and fewer of them at most is never");
         return Err(refused(json, "/minProperties", message));
+    }
+    if has_others && min > 1 {
+        let message = "a parameter that is not named may come twice, and would count twice; say `minProperties` of named ones alone";
+        return Err(refused(json, "/minProperties", message.into()));
     }
     Ok(Count { min, max })
 }

@@ -57,7 +57,8 @@ pub(super) fn lower(
     let behind = if wire.item.is_some() { between } else { line };
     let mut writer = Writer { g, options, names, json, wire, between, lists: FxHashMap::default() };
     let other = writer.other(&others, &list)?;
-    let all = writer.object(&list, other, count(json)?, DEPTH)?;
+    let count = count(json, other.is_some())?;
+    let all = writer.object(&list, other, count, DEPTH)?;
     Ok(g.seq([all, behind]))
 }
 

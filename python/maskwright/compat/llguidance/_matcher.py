@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ... import Compiler, Constraint, ConstraintError, Error, Matcher, TokenError, Vocabulary
+from .._places import placed
 from .._written import captures
 from ._grammar import one_grammar, read_grammar
 from ._tokenizer import LLTokenizer
@@ -33,7 +34,7 @@ class LLMatcher:
             self._matcher = tokenizer._compiler.compile(constraint).matcher()
             self._warnings = constraint.check(tokenizer.vocabulary)[1]
         except (Error, ValueError, TypeError, AttributeError) as error:
-            self._error = str(error) or type(error).__name__
+            self._error = _told(error, self._constraint) or type(error).__name__
 
     @staticmethod
     def grammar_from_json_schema(
@@ -70,6 +71,7 @@ class LLMatcher:
         grammar: str, tokenizer: LLTokenizer | None = None, *, limits: Any = None
     ) -> tuple[bool, list[str]]:
         """Whether a grammar is wrong, and the error or the warnings."""
+        constraint: Constraint | None = None
         try:
             constraint = read_grammar(grammar)
             if tokenizer is not None:
@@ -85,7 +87,7 @@ class LLMatcher:
                 warnings = [*warnings, _NO_TOKENIZER]
             return False, warnings
         except (Error, ValueError, TypeError, AttributeError) as error:
-            return True, [str(error)]
+            return True, [_told(error, constraint)]
 
     def is_error(self) -> bool:
         """Whether something went wrong."""
@@ -230,6 +232,13 @@ class LLMatcher:
         except (Error, ValueError, OverflowError) as error:
             self._error, self._refused = str(error), isinstance(error, TokenError)
         return not self._error
+
+
+def _told(error: Exception, constraint: Constraint | None) -> str:
+    """What is wrong, with the line and the column as llguidance writes them."""
+    if constraint is None or constraint.kind != "lark":
+        return str(error)
+    return placed(str(error), str(constraint.source), lambda line, column: f"at {line}({column})")
 
 
 def forced(matcher: Matcher, tokenizer: LLTokenizer, before: Sequence[int]) -> list[int]:

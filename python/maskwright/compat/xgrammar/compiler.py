@@ -8,7 +8,7 @@ from typing import Any
 from ... import CompiledConstraint, Compiler, Error, ebnf
 from ... import regex as mw_regex
 from .exception import DeserializeFormatError, read_document, write_document
-from .grammar import Grammar, lark_grammar, schema_grammar, tag_grammar
+from .grammar import Grammar, lark_grammar, schema_grammar, tag_grammar, told
 from .tokenizer_info import TokenizerInfo
 
 
@@ -101,4 +101,4 @@ class GrammarCompiler:
         try:
             return CompiledGrammar(self._compiler.compile(grammar.constraint), grammar, self._info, self._compiler)
         except Error as error:
-            raise RuntimeError(str(error)) from error
+            raise RuntimeError(told(error, grammar)) from error

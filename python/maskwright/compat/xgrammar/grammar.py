@@ -8,6 +8,7 @@ from typing import Any
 
 from ... import Compiler, Constraint, Error, ebnf, json_schema, lark, regex, structural_tag
 from ...constraints import schema_text
+from .._places import placed
 from .exception import DeserializeFormatError, InvalidJSONError, InvalidStructuralTagError, as_runtime_error, read_document, write_document
 from .structural_tag import StructuralTag, StructuralTagItem
 from .tokenizer_info import TokenizerInfo
@@ -205,8 +206,19 @@ def _checked(grammar: Grammar, kind: type[RuntimeError] = RuntimeError) -> Gramm
     try:
         grammar.constraint.check()
     except Error as error:
-        raise kind(str(error)) from error
+        raise kind(told(error, grammar)) from error
     return grammar
+
+
+_LANGUAGES = {"ebnf": "EBNF", "lark": "Lark", "regex": "Regex"}
+
+
+def told(error: Error, grammar: Grammar) -> str:
+    """What is wrong with a grammar, with the line and the column."""
+    language = _LANGUAGES.get(grammar.constraint.kind)
+    if language is None:
+        return str(error)
+    return placed(str(error), str(grammar.constraint.source), lambda line, column: f"{language} error at line {line}, column {column}")
 
 
 def _printed(grammar: Grammar, wanted: bool) -> Grammar:
