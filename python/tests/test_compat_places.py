@@ -159,6 +159,13 @@ class Llguidance(unittest.TestCase):
         tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(llguidance.PlainTokenizer([b"a", b"b", b"ab", b"<end>"], 3)))
         self.assertEqual(tokenizer.tokenize_bytes(b"\xff"), [])
         self.assertEqual(tokenizer.greedy_tokenize("abcb"), [2, 1])
+        # The same if the tokenizer has its own way to cut text.
+        model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}
+        level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+        end = {"id": 3, "content": "<end>", "special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+        text = json.dumps({"added_tokens": [end], "normalizer": None, "pre_tokenizer": level, "post_processor": None, "decoder": level, "model": model})
+        tokenizer = llguidance.LLTokenizer(text, eos_token=3)
+        self.assertEqual((tokenizer.is_canonical, tokenizer.tokenize_str("abab"), tokenizer.tokenize_str("axb")), (True, [2, 2], [0, 1]))
 
     def test_a_token_that_does_not_exist(self):
         matcher = self.matcher("start: /a+/")

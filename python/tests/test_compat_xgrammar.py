@@ -250,6 +250,11 @@ class XGrammar:
         matcher = self.xgr.GrammarMatcher(self.compiler.compile_grammar(told))
         self.assertTrue(matcher.accept_string("ab12z"))
         self.assertEqual(matcher.get_captures(), [("mark", b"12"), ("body", b"ab")])
+        # What is captured around it has no part of it.
+        told = self.xgr.Grammar.from_lark('start[capture="all"]: a+ "z"\na[capture, stop="!"]: /[a-y]+/')
+        matcher = self.xgr.GrammarMatcher(self.compiler.compile_grammar(told))
+        self.assertTrue(matcher.accept_string("ab!c!z"))
+        self.assertEqual(matcher.get_captures(), [("a", b"ab"), ("a", b"c"), ("all", b"abcz")])
 
     def test_numbers_and_names_of_parameters(self):
         def tag(style, **schema):

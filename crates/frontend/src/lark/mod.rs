@@ -76,7 +76,7 @@ pub struct Options {
     pub grammars: BTreeMap<String, Named>,
     /// Whether ignored text may stand before everything else, where the source does not say so itself; it may unless told otherwise.
     pub ignored_first: bool,
-    /// Whether `stop=x` leaves x in the text, as `suffix=x` does; it does not unless told otherwise.
+    /// Whether `stop=x` leaves x in the text, as `suffix=x` does; it does not unless told otherwise. Its text is captured under the empty name then.
     pub stops_are_written: bool,
     /// How large a source may be.
     pub limits: Limits,

@@ -85,7 +85,7 @@ const PATTERNS: usize = 5;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Others {
     /// The pattern of `propertyNames`, with its automaton.
-    names: Option<(String, Dfa)>,
+    names: Option<Box<(String, Dfa)>>,
     /// The patterns of `patternProperties`, with an automaton for each.
     patterns: Vec<(String, Dfa)>,
     /// Which patterns a name matches, as bits, and what its value is then.
@@ -100,7 +100,7 @@ impl Others {
 
     /// The types that the value of a name can have; `None` if there is no such parameter.
     pub fn types(&self, name: &str) -> Option<Types> {
-        if self.names.as_ref().is_some_and(|(_, dfa)| !dfa.matches(name.as_bytes())) {
+        if self.names.as_deref().is_some_and(|(_, dfa)| !dfa.matches(name.as_bytes())) {
             return None;
         }
         let matching = self.matching(name);
@@ -129,7 +129,7 @@ impl Others {
 
     /// What all names have to match, as an expression.
     pub(super) fn names(&self, json: &Json, g: &mut GrammarBuilder) -> Result<Option<ExprId>, TagError> {
-        let Some((pattern, _)) = &self.names else { return Ok(None) };
+        let Some((pattern, _)) = self.names.as_deref() else { return Ok(None) };
         let lowered = regex::lower(pattern, &regex::Options::json_schema(), g);
         lowered.map(Some).map_err(|error| wrong_pattern(json, OF_NAMES, &error))
     }
@@ -185,7 +185,7 @@ pub fn others(json: &Json) -> Result<Others, TagError> {
         None if list.is_empty() && map("properties").is_empty() => add(0, &Value::Bool(true), String::new()),
         None => {}
     }
-    Ok(Others { names: names(json)?, patterns, cells })
+    Ok(Others { names: names(json)?.map(Box::new), patterns, cells })
 }
 
 /// How many parameters there may be.
@@ -233,8 +233,12 @@ fn names(json: &Json) -> Result<Option<(String, Dfa)>, TagError> {
         Some(_) => return Err(refused(json, "/propertyNames", "no name satisfies this schema".into())),
     };
     for (keyword, value) in said {
-        let is_pattern = keyword == "pattern" && value.is_string();
-        if !is_pattern && !is_silent(keyword) && !(keyword == "type" && value == "string") {
+        let is_fine = match &**keyword {
+            "pattern" => value.is_string(),
+            "type" => value == "string",
+            _ => is_silent(keyword),
+        };
+        if !is_fine {
             let message = format!(
                 "`{keyword}`: names are checked by a `pattern` alone where values are written one by one"
             );

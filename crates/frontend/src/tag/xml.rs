@@ -110,12 +110,10 @@ impl Writer<'_> {
         let (g, between) = (&mut *self.g, self.between);
         if count != Count::default() {
             if self.json.any_order || parts.len() > COUNTED {
-                let message = match self.json.any_order {
-                    true => "parameters in any order cannot be counted".to_owned(),
-                    false => format!(
-                        "more than {COUNTED} parameters cannot be counted, and these are {}",
-                        parts.len()
-                    ),
+                let message = if self.json.any_order {
+                    "parameters in any order cannot be counted".to_owned()
+                } else {
+                    format!("more than {COUNTED} parameters cannot be counted, and these are {}", parts.len())
                 };
                 let help = "leave `minProperties` and `maxProperties` out";
                 return Err(TagError::of(Reason::Unsupported, &self.json.at, message, help));

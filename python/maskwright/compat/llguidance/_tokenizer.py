@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ... import Compiler, Error, Vocabulary, regex
+from ... import Compiler, Error, Vocabulary, VocabularyError, regex
 
 
 class TokenizerWrapper:
@@ -103,13 +103,16 @@ class LLTokenizer:
     json_slices = general_slices
 
     def tokenize_str(self, text: str, *, parse_special: bool = False) -> list[int]:
-        """Cuts a text. With ``parse_special`` names of special tokens stand for these."""
+        """Cuts a text; one of which some bytes have no token, greedily and without these. With ``parse_special`` names of special tokens stand for these."""
         if parse_special:
             return self._with_specials(text)
         if self._encode is not None:
             return self._encode(text)
         if self.vocabulary.can_encode:
-            return self.vocabulary.encode(text)
+            try:
+                return self.vocabulary.encode(text)
+            except VocabularyError:
+                return self.greedy_tokenize(text)
         return self.greedy_tokenize(text)
 
     def tokenize_bytes(self, utf8bytes: bytes, *, parse_special: bool = False) -> list[int]:
