@@ -99,7 +99,18 @@ class XGrammar(unittest.TestCase):
         grammar = xgrammar.Grammar.from_lark('start: line "!"\nline[capture, suffix=/[0-9]+;/, stop_capture="mark"]: /[a-z]*/')
         matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(xgrammar.TokenizerInfo([])).compile_grammar(grammar))
         self.assertTrue(matcher.accept_string("ab12;!"))
-        self.assertEqual(dict(matcher.get_captures()), {"line": b"ab", "mark": b"12;"})
+        self.assertEqual(matcher.get_captures(), [("mark", b"12;"), ("line", b"ab")])
+
+    def test_captures_around_what_stops_a_rule(self):
+        for attributes, told in [
+            ('stop=/[0-9]+;/', [("all", b"ab!c!")]),
+            ('capture, stop=/[0-9]+;/, stop_capture="mark"', [("mark", b"12;"), ("line", b"ab"), ("mark", b"7;"), ("line", b"c"), ("all", b"ab!c!")]),
+            ('capture, suffix=/[0-9]+;/', [("line", b"ab"), ("line", b"c"), ("all", b"ab12;!c7;!")]),
+        ]:
+            grammar = xgrammar.Grammar.from_lark(f'start[capture="all"]: (line "!")+\nline[{attributes}]: /[a-z]*/')
+            matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(xgrammar.TokenizerInfo([])).compile_grammar(grammar))
+            self.assertTrue(matcher.accept_string("ab12;!c7;!"))
+            self.assertEqual(matcher.get_captures(), told)
 
     def test_schemas_by_name_keep_their_options(self):
         lists = {"type": "array", "items": {"const": 1}, "minItems": 2, "maxItems": 2}
