@@ -154,16 +154,25 @@ def gbnf(source: str, *, root: str = "root") -> Constraint:
     return Constraint("gbnf", source, json.dumps({"ebnf": {"root": root}}))
 
 
-def lark(source: str, *, start: str = "start", grammars: Mapping[str, str | Constraint] | None = None, **options: Any) -> Constraint:
+def lark(
+    source: str,
+    *,
+    start: str = "start",
+    grammars: Mapping[str, str | Constraint] | None = None,
+    ignored_first: bool = True,
+    stops_are_written: bool = False,
+    **options: Any,
+) -> Constraint:
     """A text of a Lark grammar (``start: …``). Further options are those of :func:`json_schema`, for schemas in the grammar.
 
-    ``grammars`` are others that it calls as ``@name``: Lark text, or a constraint that is one of Lark, a schema, a pattern, EBNF or GBNF. Each has names and ignored text of its own, and a schema its own options.
+    What ``%ignore`` names may stand before everything else unless ``ignored_first`` is false or the grammar says otherwise. With ``stops_are_written`` the text of a ``stop``
+    is part of the text, as that of a ``suffix`` is. ``grammars`` are others that it calls as ``@name``: Lark text, or a constraint that is one of Lark, a schema, a pattern, EBNF or GBNF. Each has names and ignored text of its own, and a schema its own options.
 
     >>> lark('start: "n=" @count', grammars={"count": json_schema({"type": "integer"})}).kind
     'lark'
     """
     schemas = json.loads(json_schema(True, **options).options)["json_schema"]
-    own: dict[str, Any] = {"start": start}
+    own: dict[str, Any] = {"start": start, "ignored_first": ignored_first, "stops_are_written": stops_are_written}
     if grammars:
         own["grammars"] = {name: _called(name, one, start, schemas) for name, one in grammars.items()}
     return Constraint("lark", source, json.dumps({"lark": own, "json_schema": schemas}))

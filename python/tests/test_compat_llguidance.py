@@ -47,6 +47,25 @@ class Llguidance:
         self.assertEqual(tokenizer.decode_bytes(tokenizer.greedy_tokenize("Hello world")), b"Hello world")
         self.assertEqual(tokenizer.tokenize_str("a<|eot_id|>b", parse_special=True)[1], 128009)
 
+    def test_special_tokens_without_a_tokenizer(self):
+        """A grammar may be checked before there is one."""
+        check = self.llg.LLMatcher.validate_grammar_with_warnings
+        for grammar in ("start: <|tool|> /a+/", "start: <[300000]>"):
+            is_error, messages = check(grammar)
+            self.assertFalse(is_error)
+            self.assertIn("no tokenizer", messages[0])
+            self.assertEqual(self.llg.LLMatcher.validate_grammar(grammar), "")
+            self.assertTrue(check(grammar, self.tokenizer)[0])
+        self.assertTrue(check("start: <|tool|> missing")[0])
+
+    def test_ignored_text_at_the_beginning(self):
+        spaced = 'start: A B\nA: "a"\nB: "b"\n%ignore " "'
+        allowing = f'%llguidance {{"allow_initial_skip": true}}\n{spaced}'
+        for grammar, begins in [(spaced, False), (allowing, True), (json.dumps({"grammars": [{"lark_grammar": spaced}]}), False)]:
+            matcher = self.matcher(grammar)
+            self.assertEqual(matcher.validate_tokens(self.tokenizer.tokenize_str(" ")) == 1, begins, grammar)
+            self.assertTrue(matcher.consume_tokens(self.tokenizer.tokenize_bytes(b"a") + self.tokenizer.tokenize_bytes(b"b")))
+
     def test_matchers(self):
         yes, end = 9891, 128009
         matcher = self.matcher(self.llg.LLMatcher.grammar_from_regex("yes|no"))

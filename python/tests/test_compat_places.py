@@ -99,7 +99,18 @@ class XGrammar(unittest.TestCase):
         grammar = xgrammar.Grammar.from_lark('start: line "!"\nline[capture, suffix=/[0-9]+;/, stop_capture="mark"]: /[a-z]*/')
         matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(xgrammar.TokenizerInfo([])).compile_grammar(grammar))
         self.assertTrue(matcher.accept_string("ab12;!"))
-        self.assertEqual(dict(matcher.get_captures()), {"line": b"ab", "mark": b"12;"})
+        self.assertEqual(matcher.get_captures(), [("mark", b"12;"), ("line", b"ab")])
+
+    def test_captures_around_what_stops_a_rule(self):
+        for attributes, told in [
+            ('stop=/[0-9]+;/', [("all", b"ab!c!")]),
+            ('capture, stop=/[0-9]+;/, stop_capture="mark"', [("mark", b"12;"), ("line", b"ab"), ("mark", b"7;"), ("line", b"c"), ("all", b"ab!c!")]),
+            ('capture, suffix=/[0-9]+;/', [("line", b"ab"), ("line", b"c"), ("all", b"ab12;!c7;!")]),
+        ]:
+            grammar = xgrammar.Grammar.from_lark(f'start[capture="all"]: (line "!")+\nline[{attributes}]: /[a-z]*/')
+            matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(xgrammar.TokenizerInfo([])).compile_grammar(grammar))
+            self.assertTrue(matcher.accept_string("ab12;!c7;!"))
+            self.assertEqual(matcher.get_captures(), told)
 
     def test_schemas_by_name_keep_their_options(self):
         lists = {"type": "array", "items": {"const": 1}, "minItems": 2, "maxItems": 2}
@@ -109,6 +120,20 @@ class XGrammar(unittest.TestCase):
         for text, is_right in [("[1,  1][1, 1]null", True), ("[1,  1][1,1]null", False), ("[1,  1][1,  1]null", False)]:
             matcher = xgrammar.GrammarMatcher(xgrammar.GrammarCompiler(info).compile_grammar(grammar))
             self.assertEqual(matcher.accept_string(text) and matcher.is_completed(), is_right, text)
+
+    def test_places_of_errors(self):
+        make = xgrammar.Grammar
+        for call, places in [
+            (lambda: make.from_lark('start: "é" a\n\na: missing'), ["Lark error at line 3, column 4: "]),
+            (lambda: make.from_ebnf("root ::= a b\n"), ["EBNF error at line 1, column 10: ", "; EBNF error at line 1, column 12: "]),
+            (lambda: xgrammar.GrammarCompiler(xgrammar.TokenizerInfo([])).compile_regex("aé("), ["Regex error at line 1, column 3: "]),
+            (lambda: make.from_json_schema({"type": "thing"}), ["/type: "]),
+        ]:
+            with self.assertRaises(RuntimeError) as caught:
+                call()
+            for place in places:
+                self.assertIn(place, str(caught.exception))
+            self.assertNotIn("at byte", str(caught.exception))
 
     def test_no_tokens(self):
         info = xgrammar.TokenizerInfo([])
@@ -132,6 +157,26 @@ class Llguidance(unittest.TestCase):
         self.assertEqual((matcher.get_capture("rest"), matcher.get_capture("none")), (b"abcd", None))
         matcher.rollback(1)
         self.assertEqual(matcher.get_capture("rest"), b"orld")
+
+    def test_places_of_errors(self):
+        source = "start: A\nA: missing"
+        self.assertTrue(llguidance.LLMatcher(self.tokenizer, source).get_error().startswith("at 2(4): "))
+        for wrong in (source, json.dumps({"grammars": [{"lark_grammar": source}]})):
+            is_error, messages = llguidance.LLMatcher.validate_grammar_with_warnings(wrong)
+            self.assertTrue(is_error and messages[0].startswith("at 2(4): "), messages)
+
+    def test_bytes_without_tokens(self):
+        """What no token begins with is left out."""
+        tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(llguidance.PlainTokenizer([b"a", b"b", b"ab", b"<end>"], 3)))
+        self.assertEqual(tokenizer.tokenize_bytes(b"\xff"), [])
+        self.assertEqual(tokenizer.greedy_tokenize("abcb"), [2, 1])
+        # The same if the tokenizer has its own way to cut text.
+        model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}
+        level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+        end = {"id": 3, "content": "<end>", "special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+        text = json.dumps({"added_tokens": [end], "normalizer": None, "pre_tokenizer": level, "post_processor": None, "decoder": level, "model": model})
+        tokenizer = llguidance.LLTokenizer(text, eos_token=3)
+        self.assertEqual((tokenizer.is_canonical, tokenizer.tokenize_str("abab"), tokenizer.tokenize_str("axb")), (True, [2, 2], [0, 1]))
 
     def test_a_token_that_does_not_exist(self):
         matcher = self.matcher("start: /a+/")

@@ -64,7 +64,7 @@ class XGrammar:
         self.assertEqual(xgr.get_max_recursion_depth(), 1000)
         xgr.set_max_recursion_depth(before)
         for wrong in (0, -1, 10_000_000):
-            with self.assertRaises((ValueError, RuntimeError)):
+            with self.assertRaises(RuntimeError):
                 xgr.set_max_recursion_depth(wrong)
         self.assertEqual(xgr.get_max_recursion_depth(), before)
 
@@ -230,6 +230,45 @@ class XGrammar:
         self.assertGreater(self.compiler.get_cache_size_bytes(), 0)
         self.compiler.clear_cache()
 
+    def judges(self, grammar, good, bad):
+        compiled = self.compiler.compile_grammar(grammar)
+        for text in [*good, *bad]:
+            matcher = self.xgr.GrammarMatcher(compiled)
+            self.assertEqual(matcher.accept_string(text) and matcher.is_completed(), text in good, text)
+
+    def test_lark(self):
+        spaced = 'start: A B\nA: "a"\nB: "b"\n%ignore " "'
+        for source, good, bad in [
+            (spaced, ["ab", "a b "], [" ab"]),
+            ('%grammar_options {"allow_initial_skip": true}\n' + spaced, [" ab", "ab"], ["ba"]),
+            # What stops a rule is written, here and in terminals of several texts.
+            ('start: a "z"\na[stop="!"]: /[a-y]+/', ["ab!z"], ["abz", "ab!!z"]),
+            ('start: a "z"\na[stop=/[0-9]{2}/]: /[a-y0-9]+/', ["ab12z", "a1b23z"], ["abz", "ab1z", "a123z", "12z1"]),
+        ]:
+            self.judges(self.xgr.Grammar.from_lark(source), good, bad)
+        told = self.xgr.Grammar.from_lark('start: a "z"\na[stop=/[0-9]{2}/, capture="body", stop_capture="mark"]: /[a-y]+/')
+        matcher = self.xgr.GrammarMatcher(self.compiler.compile_grammar(told))
+        self.assertTrue(matcher.accept_string("ab12z"))
+        self.assertEqual(matcher.get_captures(), [("mark", b"12"), ("body", b"ab")])
+        # What is captured around it has no part of it.
+        told = self.xgr.Grammar.from_lark('start[capture="all"]: a+ "z"\na[capture, stop="!"]: /[a-y]+/')
+        matcher = self.xgr.GrammarMatcher(self.compiler.compile_grammar(told))
+        self.assertTrue(matcher.accept_string("ab!c!z"))
+        self.assertEqual(matcher.get_captures(), [("a", b"ab"), ("a", b"c"), ("all", b"abcz")])
+
+    def test_numbers_and_names_of_parameters(self):
+        def tag(style, **schema):
+            return self.xgr.Grammar.from_structural_tag({"type": "structural_tag", "format": {"type": "json_schema", "style": style, "json_schema": {"type": "object", **schema}}})
+
+        def written(*names):
+            return "".join(f"<parameter={name}>1</parameter>" for name in names)
+
+        integers = {name: {"type": "integer"} for name in "abc"}
+        self.judges(tag("qwen_xml", properties=integers, minProperties=2, maxProperties=2), [written("a", "c"), written("b", "c")], [written("a"), written("a", "b", "c"), ""])
+        self.judges(tag("qwen_xml", properties=integers, required=["b"], maxProperties=2), [written("b"), written("a", "b")], [written("a"), written("a", "b", "c")])
+        names = tag("qwen_xml", properties={"a": {"type": "integer"}}, additionalProperties={"type": "integer"}, propertyNames={"pattern": "^[a-z]+$"})
+        self.judges(names, [written("a", "xy"), written("q")], [written("a", "X")])
+
     def test_wrong_grammars(self):
         for call in (
             lambda: self.compiler.compile_regex("("),
@@ -349,6 +388,23 @@ class OurXGrammar(XGrammar, unittest.TestCase):
         self.assertEqual(info.vocab_type, self.xgr.VocabType.BYTE_LEVEL)
         smaller = self.xgr.TokenizerInfo.from_huggingface(theirs, vocab_size=1000)
         self.assertEqual(smaller.vocab_size, 1000)
+        self.assertFalse(info.add_prefix_space)
+        with self.assertRaises(ValueError):
+            self.xgr.TokenizerInfo.from_huggingface(theirs, stop_token_ids=[])
+        again = self.xgr.TokenizerInfo.deserialize_json(info.serialize_json())
+        self.assertEqual(again.dump_metadata(), info.dump_metadata())
+        compiled = self.xgr.GrammarCompiler(info).compile_regex("a+")
+        back = self.xgr.CompiledGrammar.deserialize_json(compiled.serialize_json(), again)
+        self.assertTrue(self.xgr.GrammarMatcher(back).accept_string("aa"))
+
+    @needs("transformers")
+    @needs_asset("llama2")
+    def test_a_tokenizer_that_puts_a_space_first(self):
+        from transformers import PreTrainedTokenizerFast
+
+        theirs = PreTrainedTokenizerFast(tokenizer_file=str(ASSETS / "llama2" / "tokenizer.json"), eos_token="</s>")
+        info = self.xgr.TokenizerInfo.from_huggingface(theirs)
+        self.assertEqual((info.vocab_type, info.add_prefix_space), (self.xgr.VocabType.BYTE_FALLBACK, True))
 
 
 @needs("xgrammar")
@@ -391,6 +447,13 @@ class WithoutTensors(unittest.TestCase):
                 self.assertTrue(hasattr(module, thing), (name, thing))
         self.assertTrue(issubclass(self.xgr.exception.DeserializeFormatError, RuntimeError))
 
+    def test_an_empty_cache(self):
+        self.assertEqual(self.compiler.get_cache_size_bytes(), 0)
+        self.compiler.compile_regex("a+b")
+        self.assertGreater(self.compiler.get_cache_size_bytes(), 0)
+        self.compiler.clear_cache()
+        self.assertEqual(self.compiler.get_cache_size_bytes(), 0)
+
     def test_unions_and_concatenations(self):
         make = self.xgr.Grammar
         number, words, lark = make.from_json_schema({"type": "integer"}), make.from_regex("a+"), make.from_lark('start: "x" | "y"')
@@ -405,6 +468,12 @@ class WithoutTensors(unittest.TestCase):
                 self.assertTrue(self.accepts(grammar, text), text)
             for text in bad:
                 self.assertFalse(self.accepts(grammar, text), text)
+        first, second = ('start: A "b"\nA: "a"\n%ignore " "', 'start: a "z"\na[stop=/[0-9]{2}/]: /[a-y]/')
+        joined = make.concat(make.from_lark(first), make.from_lark(second))
+        for text, is_right in [("abc12z", True), ("a b c12z", True), (" abc12z", False), ("abcz", False)]:
+            self.assertEqual(self.accepts(joined, text), is_right, text)
+        with self.assertRaisesRegex(RuntimeError, "different grammars by name"):
+            make.union(lark, make.from_lark("start: @word", named_grammars={"word": 'start: "w"'}))
         with self.assertRaises(RuntimeError):
             make.union()
         with self.assertRaises(TypeError):

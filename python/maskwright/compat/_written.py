@@ -18,7 +18,19 @@ def captures(compiler: Compiler, constraint: Constraint, written: Sequence[Piece
     if not _says(constraint, "capture"):
         return []
     text = _text(compiler.vocabulary, written)
-    return [(one["name"], text[one["begin"] : one["end"]]) for one in _located(compiler, constraint, written)["captures"]]
+    found = [(one["name"], one["begin"], one["end"]) for one in _located(compiler, constraint, written)["captures"]]
+    # What stops a rule is told under the empty name, and is no part of what was captured around it.
+    hidden = sorted({(begin, end) for name, begin, end in found if not name})
+    return [(name, _visible(text, begin, end, hidden)) for name, begin, end in found if name]
+
+
+def _visible(text: bytes, begin: int, end: int, hidden: Sequence[tuple[int, int]]) -> bytes:
+    """A part of a text without what is hidden in it, if it is not hidden itself."""
+    seen, at = b"", begin
+    for first, last in hidden:
+        if at <= first and last <= end and (first, last) != (begin, end):
+            seen, at = seen + text[at:first], last
+    return seen + text[at:end]
 
 
 def temperature(compiler: Compiler, constraint: Constraint, written: Sequence[Piece]) -> float | None:

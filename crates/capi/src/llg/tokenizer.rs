@@ -182,7 +182,10 @@ impl Tokenizer {
             Vocabulary::build(&init.tokens()?, &eos, 0, encoder)?
         };
         // A worker compiles while its caller waits, so more than one serve nobody but callers on several threads.
-        let compiler = Compiler::new(&vocabulary, Settings::default(), Options::default())?;
+        // As llguidance has it, nothing is ignored in front of a text unless its grammar says so.
+        let mut options = Options::default();
+        options.lark.ignored_first = false;
+        let compiler = Compiler::new(&vocabulary, Settings::default(), options)?;
         Ok(Self { compiler: Arc::new(compiler) })
     }
 

@@ -210,7 +210,9 @@ impl<'a> Lowering<'a> {
         let attributes = &definition.attributes;
         let mut notes =
             Notes { captures: Vec::new(), temperature: attributes.temperature.map(|(value, _)| value) };
-        for capture in &attributes.captures {
+        // What ends a rule is told before the rule.
+        let (stops, others): (Vec<_>, Vec<_>) = attributes.captures.iter().partition(|one| one.is_stop);
+        for capture in stops.into_iter().chain(others) {
             let part = match (&attributes.ending, capture.is_stop) {
                 (Some((Ending::Suffix(suffix), span)), is_stop) => {
                     let ending = self.atom(suffix, *span, place).build(&mut self.builder);

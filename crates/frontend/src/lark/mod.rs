@@ -74,6 +74,10 @@ pub struct Options {
     /// The grammars that the source may call, as `@name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub grammars: BTreeMap<String, Named>,
+    /// Whether ignored text may stand before everything else, where the source does not say so itself; it may unless told otherwise.
+    pub ignored_first: bool,
+    /// Whether `stop=x` leaves x in the text, as `suffix=x` does; it does not unless told otherwise. Its text is captured under the empty name then.
+    pub stops_are_written: bool,
     /// How large a source may be.
     pub limits: Limits,
 }
@@ -99,7 +103,13 @@ pub struct Limits {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { start: "start".into(), grammars: BTreeMap::new(), limits: Limits::default() }
+        Self {
+            start: "start".into(),
+            grammars: BTreeMap::new(),
+            ignored_first: true,
+            stops_are_written: false,
+            limits: Limits::default(),
+        }
     }
 }
 

@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use maskwright_automata::must_stop;
 use maskwright_grammar::{Cause, Diagnostic, Span};
 
-use super::ast::{Alternation, Alternative, Atom, Document, Item, Sort, Source};
+use super::Options;
+use super::ast::{Alternation, Alternative, Atom, Document, Item, Settings, Sort, Source};
 use super::lex::{Kind, Token};
-use super::named::{self, Named, Origin};
-use super::{Limits, Options};
+use super::named::{self, Origin};
 use crate::notation::remarks::Remarks;
 use crate::stopped::stopped;
 
@@ -40,10 +40,9 @@ pub fn parse(source: &str, options: &Options) -> Result<Source, Vec<Diagnostic>>
         end: source.len(),
         depth: 0,
         definitions: 0,
-        limits,
+        options,
         errors,
         documents: Vec::new(),
-        grammars: &options.grammars,
         places,
         called: BTreeMap::new(),
         origins: Vec::new(),
@@ -72,13 +71,11 @@ struct Parser<'a> {
     depth: usize,
     /// How many definitions were read, in all documents.
     definitions: usize,
-    limits: &'a Limits,
+    options: &'a Options,
     errors: Remarks,
     /// Nested documents, complete.
     documents: Vec<Document>,
-    /// The grammars that can be called.
-    grammars: &'a BTreeMap<String, Named>,
-    /// Where those of the language of Lark stand.
+    /// Where those of the grammars that can be called stand that are of the language of Lark.
     places: BTreeMap<Box<str>, Span>,
     /// Those that were called: the number of the document, or `None` while it is being read.
     called: BTreeMap<Box<str>, Option<usize>>,
@@ -88,7 +85,8 @@ struct Parser<'a> {
 impl Parser<'_> {
     /// Definitions and directives, up to the end or, in a nested document, to its brace.
     fn document(&mut self, is_nested: bool) -> Document {
-        let mut document = Document::default();
+        let settings = Settings { ignored_first: self.options.ignored_first, ..Settings::default() };
+        let mut document = Document { settings, ..Document::default() };
         let start = self.here().start;
         loop {
             self.skip_newlines();
@@ -100,8 +98,9 @@ impl Parser<'_> {
                 self.at = self.tokens.len();
                 break;
             }
-            if self.definitions >= self.limits.definitions {
-                let message = format!("the grammar has more than {} definitions", self.limits.definitions);
+            if self.definitions >= self.options.limits.definitions {
+                let message =
+                    format!("the grammar has more than {} definitions", self.options.limits.definitions);
                 let _ = self.fail::<()>(
                     self.here(),
                     message,
@@ -246,8 +245,8 @@ impl Parser<'_> {
 
     /// One level deeper.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
-        if self.depth >= self.limits.depth {
-            let message = format!("this is nested more than {} levels deep", self.limits.depth);
+        if self.depth >= self.options.limits.depth {
+            let message = format!("this is nested more than {} levels deep", self.options.limits.depth);
             return self.fail(
                 self.here(),
                 message,

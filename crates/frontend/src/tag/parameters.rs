@@ -40,7 +40,8 @@ pub fn parameters(json: &Json) -> Result<Vec<Parameter>, TagError> {
     let mut error = TagError::default();
     for (keyword, value) in object {
         let is_object = keyword != "type" || value == "object";
-        if !is_known(keyword) || !is_object {
+        let is_written = is_known(keyword) || (wire(json.style).is_some() && OF_VALUES.contains(&&**keyword));
+        if !is_written || !is_object {
             let message =
                 format!("`{keyword}`: {} cannot be written as parameters with it", json.style.name());
             error.append(refused(json, &format!("/{}", escaped(keyword)), message));
@@ -48,8 +49,17 @@ pub fn parameters(json: &Json) -> Result<Vec<Parameter>, TagError> {
     }
     error.or(())?;
     let mut list = members(object, "", json)?;
+    if let Some((pattern, names)) = names(json)? {
+        let is_named = |name: &str| names.matches(name.as_bytes());
+        if let Some(missing) = list.iter().find(|one| one.required && !is_named(&one.name)) {
+            let message =
+                format!("{:?} is required, and `propertyNames` has the pattern {pattern:?}", missing.name);
+            return Err(refused(json, "/propertyNames", message));
+        }
+        list.retain(|one| is_named(&one.name));
+    }
     // A name may match a pattern as well.
-    let patterns = Others { patterns: patterns(json)?, cells: Vec::new() };
+    let patterns = Others { patterns: patterns(json)?, ..Others::default() };
     if let Some(map) = object.get("patternProperties").and_then(Value::as_object) {
         for parameter in &mut list {
             let matching = patterns.matching(&parameter.name);
@@ -74,6 +84,8 @@ const PATTERNS: usize = 5;
 /// What the schema of an object says about parameters that it does not name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Others {
+    /// The pattern of `propertyNames`, with its automaton.
+    names: Option<Box<(String, Dfa)>>,
     /// The patterns of `patternProperties`, with an automaton for each.
     patterns: Vec<(String, Dfa)>,
     /// Which patterns a name matches, as bits, and what its value is then.
@@ -88,6 +100,9 @@ impl Others {
 
     /// The types that the value of a name can have; `None` if there is no such parameter.
     pub fn types(&self, name: &str) -> Option<Types> {
+        if self.names.as_deref().is_some_and(|(_, dfa)| !dfa.matches(name.as_bytes())) {
+            return None;
+        }
         let matching = self.matching(name);
         self.cells.iter().find(|(holds, _)| *holds == matching).map(|(_, parameter)| parameter.types)
     }
@@ -107,9 +122,16 @@ impl Others {
     pub(super) fn patterns(&self, json: &Json, g: &mut GrammarBuilder) -> Result<Vec<ExprId>, TagError> {
         let lowered = self.patterns.iter().map(|(pattern, _)| {
             regex::lower(pattern, &regex::Options::json_schema(), g)
-                .map_err(|error| wrong_pattern(json, pattern, &error))
+                .map_err(|error| wrong_pattern(json, &listed(pattern), &error))
         });
         lowered.collect()
+    }
+
+    /// What all names have to match, as an expression.
+    pub(super) fn names(&self, json: &Json, g: &mut GrammarBuilder) -> Result<Option<ExprId>, TagError> {
+        let Some((pattern, _)) = self.names.as_deref() else { return Ok(None) };
+        let lowered = regex::lower(pattern, &regex::Options::json_schema(), g);
+        lowered.map(Some).map_err(|error| wrong_pattern(json, OF_NAMES, &error))
     }
 }
 
@@ -163,7 +185,69 @@ pub fn others(json: &Json) -> Result<Others, TagError> {
         None if list.is_empty() && map("properties").is_empty() => add(0, &Value::Bool(true), String::new()),
         None => {}
     }
-    Ok(Others { patterns, cells })
+    Ok(Others { names: names(json)?.map(Box::new), patterns, cells })
+}
+
+/// How many parameters there may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    /// At least so many.
+    pub min: u32,
+    /// At most so many, if there is a bound.
+    pub max: Option<u32>,
+}
+
+/// How many parameters an object has, in which there are others than those with names or not.
+pub(super) fn count(json: &Json, has_others: bool) -> Result<Count, TagError> {
+    let bound = |keyword: &str| match json.schema.get(keyword) {
+        None => Ok(None),
+        Some(value) => match value.as_u64().and_then(|value| u32::try_from(value).ok()) {
+            Some(value) => Ok(Some(value)),
+            None => Err(refused(
+                json,
+                &format!("/{keyword}"),
+                format!("`{keyword}` must be a whole number of 32 bits"),
+            )),
+        },
+    };
+    let (min, max) = (bound("minProperties")?.unwrap_or(0), bound("maxProperties")?);
+    if max.is_some_and(|max| max < min) {
+        let message = format!("at least {min} parameters and fewer of them at most is never");
+        return Err(refused(json, "/minProperties", message));
+    }
+    if has_others && min > 1 {
+        let message = "a parameter that is not named may come twice, and would count twice; say `minProperties` of named ones alone";
+        return Err(refused(json, "/minProperties", message.into()));
+    }
+    Ok(Count { min, max })
+}
+
+/// Where the pattern of `propertyNames` stands.
+const OF_NAMES: &str = "/propertyNames/pattern";
+
+/// The pattern of `propertyNames`, with its automaton.
+fn names(json: &Json) -> Result<Option<(String, Dfa)>, TagError> {
+    let said = match json.schema.get("propertyNames") {
+        None | Some(Value::Bool(true)) => return Ok(None),
+        Some(Value::Object(said)) => said,
+        Some(_) => return Err(refused(json, "/propertyNames", "no name satisfies this schema".into())),
+    };
+    for (keyword, value) in said {
+        let is_fine = match &**keyword {
+            "pattern" => value.is_string(),
+            "type" => value == "string",
+            _ => is_silent(keyword),
+        };
+        if !is_fine {
+            let message = format!(
+                "`{keyword}`: names are checked by a `pattern` alone where values are written one by one"
+            );
+            return Err(refused(json, &format!("/propertyNames/{}", escaped(keyword)), message));
+        }
+    }
+    let Some(pattern) = said.get("pattern").and_then(Value::as_str) else { return Ok(None) };
+    let dfa = regex::automaton(pattern, &regex::Options::json_schema(), &Limits::default());
+    dfa.map(|dfa| Some((pattern.to_owned(), dfa))).map_err(|error| wrong_pattern(json, OF_NAMES, &error))
 }
 
 /// The patterns of `patternProperties`.
@@ -177,13 +261,18 @@ fn patterns(json: &Json) -> Result<Vec<(String, Dfa)>, TagError> {
     }
     let automaton = |pattern: &String| {
         let dfa = regex::automaton(pattern, &regex::Options::json_schema(), &Limits::default());
-        dfa.map(|dfa| (pattern.clone(), dfa)).map_err(|error| wrong_pattern(json, pattern, &error))
+        dfa.map(|dfa| (pattern.clone(), dfa)).map_err(|error| wrong_pattern(json, &listed(pattern), &error))
     };
     map.keys().map(automaton).collect()
 }
 
-fn wrong_pattern(json: &Json, pattern: &str, error: &Diagnostic) -> TagError {
-    let at = format!("{}/patternProperties/{}", json.at, escaped(pattern));
+/// Where a pattern of `patternProperties` stands.
+fn listed(pattern: &str) -> String {
+    format!("/patternProperties/{}", escaped(pattern))
+}
+
+fn wrong_pattern(json: &Json, below: &str, error: &Diagnostic) -> TagError {
+    let at = format!("{}{below}", json.at);
     let help = error.help.clone().unwrap_or_else(|| "fix the pattern".into());
     TagError::of(Reason::Content, &at, error.to_string(), help)
 }
@@ -192,6 +281,9 @@ fn refused(json: &Json, below: &str, message: String) -> TagError {
     let help = "describe an object with `properties` and `required`, or use the style \"json\"";
     TagError::of(Reason::Unsupported, &format!("{}{below}", json.at), message, help)
 }
+
+/// Keywords of an object whose values are written one by one, each between tags; not of objects inside it.
+const OF_VALUES: [&str; 3] = ["maxProperties", "minProperties", "propertyNames"];
 
 /// Keywords of objects that can be written value by value, and those that ask for nothing.
 fn is_known(keyword: &str) -> bool {

@@ -33,7 +33,8 @@ use rustc_hash::FxHashMap;
 use super::error::{Reason, TagError};
 use super::format::{Json, Marker};
 use super::parameters::{
-    Inside, Others, Parameter, Separated, any_order, inside, others, parameters, reference, restricted,
+    Count, Inside, Others, Parameter, Separated, any_order, count, inside, others, parameters, reference,
+    restricted,
 };
 use super::spelling::{Names, marker_expr};
 use super::types::Types;
@@ -56,7 +57,8 @@ pub(super) fn lower(
     let behind = if wire.item.is_some() { between } else { line };
     let mut writer = Writer { g, options, names, json, wire, between, lists: FxHashMap::default() };
     let other = writer.other(&others, &list)?;
-    let all = writer.object(&list, other, DEPTH)?;
+    let count = count(json, other.is_some())?;
+    let all = writer.object(&list, other, count, DEPTH)?;
     Ok(g.seq([all, behind]))
 }
 
@@ -93,6 +95,7 @@ impl Writer<'_> {
         &mut self,
         list: &[Parameter],
         other: Option<ExprId>,
+        count: Count,
         depth: usize,
     ) -> Result<ExprId, TagError> {
         let mut error = TagError::default();
@@ -105,6 +108,18 @@ impl Writer<'_> {
         }
         error.or(())?;
         let (g, between) = (&mut *self.g, self.between);
+        if count != Count::default() {
+            if self.json.any_order || parts.len() > COUNTED {
+                let message = if self.json.any_order {
+                    "parameters in any order cannot be counted".to_owned()
+                } else {
+                    format!("more than {COUNTED} parameters cannot be counted, and these are {}", parts.len())
+                };
+                let help = "leave `minProperties` and `maxProperties` out";
+                return Err(TagError::of(Reason::Unsupported, &self.json.at, message, help));
+            }
+            return Ok(counted(&parts, other, between, count, g));
+        }
         if self.json.any_order {
             any_order(&parts, other, (between, Separated::Before), self.json, g)
         } else {
@@ -131,9 +146,18 @@ impl Writer<'_> {
         let excluded = self.g.seq([all, excluded, all]);
         let clean = self.g.not(excluded);
         let patterns = others.patterns(self.json, self.g)?;
+        let names = others.names(self.json, self.g)?;
         let mut ways = Vec::new();
         for (holds, parameter) in others.cells() {
+            // A name that matches patterns with nothing in common is none.
+            let is_possible = holds.count_ones() < 2
+                || schema::possible_grammar(&parameter.schema, self.json, &parameter.below, self.options)?
+                    .is_some();
+            if !is_possible {
+                continue;
+            }
             let mut conditions = vec![any, unnamed, clean];
+            conditions.extend(names);
             for (i, &pattern) in patterns.iter().enumerate() {
                 conditions.push(if holds >> i & 1 == 1 { pattern } else { self.g.not(pattern) });
             }
@@ -231,7 +255,7 @@ impl Writer<'_> {
 
     fn list(&mut self, inside: &Inside, depth: usize) -> Result<ExprId, TagError> {
         match inside {
-            Inside::Object(members) => self.object(members, None, depth),
+            Inside::Object(members) => self.object(members, None, Count::default(), depth),
             Inside::List { item, min, max } => {
                 let item = self.value(item, Name::None, depth)?;
                 let g = &mut *self.g;
@@ -372,6 +396,42 @@ fn number(g: &mut GrammarBuilder) -> ExprId {
     let exponent = g.seq([power, sign, digits]);
     let (minus, fraction, exponent) = (g.optional(minus), g.optional(fraction), g.optional(exponent));
     g.seq([minus, whole, fraction, exponent])
+}
+
+/// More parameters than this are not counted.
+const COUNTED: usize = 200;
+
+/// Parameters in their order, of which so many are written: a rule for what follows if so many of the first ones were.
+fn counted(
+    parts: &[(ExprId, bool)],
+    other: Option<ExprId>,
+    between: ExprId,
+    Count { min, max }: Count,
+    g: &mut GrammarBuilder,
+) -> ExprId {
+    let other = other.map(|other| g.seq([between, other]));
+    let written = || 0..=u32::try_from(parts.len()).unwrap_or(u32::MAX);
+    let mut rest: Vec<ExprId> = written()
+        .map(|written| match (max.map(|max| max.checked_sub(written)), other) {
+            (Some(None), _) => g.never(),
+            (max, Some(other)) => g.repeat(other, min.saturating_sub(written), max.flatten()),
+            (_, None) if written < min => g.never(),
+            (_, None) => g.empty(),
+        })
+        .collect();
+    for (place, &(part, required)) in parts.iter().enumerate().rev() {
+        let part = g.seq([between, part]);
+        rest = (0..=place)
+            .map(|written| {
+                let with = g.seq([part, rest[written + 1]]);
+                let body = if required { with } else { g.alt([with, rest[written]]) };
+                let rule = g.declare("counted");
+                g.define(rule, body);
+                g.rule(rule)
+            })
+            .collect();
+    }
+    rest[0]
 }
 
 fn in_order(

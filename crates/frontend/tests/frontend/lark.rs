@@ -316,6 +316,38 @@ fn stops_are_what_their_definition_says() {
     assert!(told.0 > 100 && told.1 > 100 && told.2 <= 9, "{told:?}");
 }
 
+/// With `stops_are_written` a `stop` is a `suffix`, of any terminal; without `ignored_first` nothing is ignored in front, unless the source says so.
+#[test]
+fn what_other_readers_understand_can_be_chosen() {
+    let options = lark::Options { ignored_first: false, stops_are_written: true, ..lark::Options::default() };
+    let read = |source: &str| {
+        let read = lark::grammar(source, &options, &json_schema::Options::default());
+        read.unwrap_or_else(|errors| panic!("{}", render(&errors, source))).0
+    };
+    for stop in ["\"end\"", "/[0-9]{2}/", "/x*y/"] {
+        let [stopped, suffixed] =
+            ["stop", "suffix"].map(|word| format!("start: a \"z\"\na[{word}={stop}]: /[a-z0-9]*/"));
+        let (stopped, suffixed) = (read(&stopped), lark_grammar(&suffixed));
+        let mut judged = (0, 0);
+        for text in
+            ["z", "az", "endz", "aendz", "aendendz", "1z", "12z", "a123z", "yz", "xxyz", "xyyz", "yyz"]
+        {
+            let expected = matches(&suffixed, text.as_bytes());
+            assert_eq!(matches(&stopped, text.as_bytes()), expected, "{text:?} with {stop}");
+            *if expected { &mut judged.0 } else { &mut judged.1 } += 1;
+        }
+        assert!(judged.0 >= 1 && judged.1 >= 2, "{judged:?} with {stop}");
+    }
+    let spaced = "start: A B\nA: \"a\"\nB: \"b\"\n%ignore \" \"";
+    let grammar = read(spaced);
+    assert!(matches(&grammar, b"a b ") && !matches(&grammar, b" a b"));
+    assert!(matches(&lark_grammar(spaced), b" a b"));
+    let grammar = read(&format!("%llguidance {{\"allow_initial_skip\": true}}\n{spaced}"));
+    assert!(matches(&grammar, b" a b"));
+    let nested = read(&format!("start: %lark {{\n{spaced}\n}}"));
+    assert!(matches(&nested, b"a b") && !matches(&nested, b" a b"));
+}
+
 fn named(grammars: &[(&str, lark::Named)], source: &str) -> Read {
     let grammars = grammars.iter().map(|(name, one)| ((*name).to_owned(), one.clone())).collect();
     let options = lark::Options { grammars, ..lark::Options::default() };

@@ -16,7 +16,7 @@ GrammarFormat = Literal["lark", "gbnf", "ebnf", "cfg", "grammar", "json_schema",
 def read_grammar(text: str) -> Constraint:
     """The constraint that a grammar stands for."""
     if not text.lstrip().startswith("{"):
-        return lark(text)
+        return lark(text, ignored_first=False)
     grammar = json.loads(text)
     grammars = grammar.get("grammars")
     if not isinstance(grammars, list) or not grammars or not all(isinstance(one, dict) for one in grammars):
@@ -27,7 +27,7 @@ def read_grammar(text: str) -> Constraint:
     if one.get("lark_grammar") is not None:
         # The first is the one that is meant, and may call the others by their names.
         named = {other.get("name"): _other(other) for other in others}
-        return lark(one["lark_grammar"], grammars=named)
+        return lark(one["lark_grammar"], grammars=named, ignored_first=False)
     if others:
         raise ConstraintError("only a grammar of Lark calls others; give it first")
     if one.get("json_schema") is not None:

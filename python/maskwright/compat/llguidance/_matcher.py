@@ -7,13 +7,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ... import Compiler, Constraint, Error, Matcher, TokenError, Vocabulary
+from ... import Compiler, Constraint, ConstraintError, Error, Matcher, TokenError, Vocabulary
+from .._places import placed
 from .._written import captures
 from ._grammar import one_grammar, read_grammar
 from ._tokenizer import LLTokenizer
 
 
 T = TypeVar("T")
+
+#: What is said of a grammar that asks for special tokens if there is no tokenizer to look for them.
+_NO_TOKENIZER = "no tokenizer - can't validate the tokens that the grammar asks for"
 
 
 class LLMatcher:
@@ -30,7 +34,7 @@ class LLMatcher:
             self._matcher = tokenizer._compiler.compile(constraint).matcher()
             self._warnings = constraint.check(tokenizer.vocabulary)[1]
         except (Error, ValueError, TypeError, AttributeError) as error:
-            self._error = str(error) or type(error).__name__
+            self._error = _told(error, self._constraint) or type(error).__name__
 
     @staticmethod
     def grammar_from_json_schema(
@@ -59,7 +63,7 @@ class LLMatcher:
     def validate_grammar(grammar: str, tokenizer: LLTokenizer | None = None, *, limits: Any = None) -> str:
         """What is wrong with a grammar, or nothing; warnings begin with ``WARNING``."""
         is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar, tokenizer)
-        text = "\n".join(messages)
+        text = "\n".join(message for message in messages if message != _NO_TOKENIZER)
         return text if is_error or not text else f"WARNING: {text}"
 
     @staticmethod
@@ -67,17 +71,23 @@ class LLMatcher:
         grammar: str, tokenizer: LLTokenizer | None = None, *, limits: Any = None
     ) -> tuple[bool, list[str]]:
         """Whether a grammar is wrong, and the error or the warnings."""
+        constraint: Constraint | None = None
         try:
             constraint = read_grammar(grammar)
             if tokenizer is not None:
                 tokenizer._compiler.compile(constraint)
                 return False, constraint.check(tokenizer.vocabulary)[1]
             warnings = constraint.check()[1]
-            # A small vocabulary finds out what only compiling finds out.
-            Compiler(Vocabulary.from_tokens([bytes([byte]) for byte in range(255)])).compile(constraint)
+            # A small vocabulary finds out what only compiling finds out, but for tokens that it does not have.
+            try:
+                Compiler(Vocabulary.from_tokens([bytes([byte]) for byte in range(255)])).compile(constraint)
+            except ConstraintError as error:
+                if not str(error).startswith("there is no token "):
+                    raise
+                warnings = [*warnings, _NO_TOKENIZER]
             return False, warnings
         except (Error, ValueError, TypeError, AttributeError) as error:
-            return True, [str(error)]
+            return True, [_told(error, constraint)]
 
     def is_error(self) -> bool:
         """Whether something went wrong."""
@@ -222,6 +232,13 @@ class LLMatcher:
         except (Error, ValueError, OverflowError) as error:
             self._error, self._refused = str(error), isinstance(error, TokenError)
         return not self._error
+
+
+def _told(error: Exception, constraint: Constraint | None) -> str:
+    """What is wrong, with the line and the column as llguidance writes them."""
+    if constraint is None or constraint.kind != "lark":
+        return str(error)
+    return placed(str(error), str(constraint.source), lambda line, column: f"at {line}({column})")
 
 
 def forced(matcher: Matcher, tokenizer: LLTokenizer, before: Sequence[int]) -> list[int]:

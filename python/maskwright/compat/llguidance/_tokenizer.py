@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ... import Compiler, Error, Vocabulary, regex
+from ... import Compiler, Error, Vocabulary, VocabularyError, regex
 
 
 class TokenizerWrapper:
@@ -103,17 +103,20 @@ class LLTokenizer:
     json_slices = general_slices
 
     def tokenize_str(self, text: str, *, parse_special: bool = False) -> list[int]:
-        """Cuts a text. With ``parse_special`` names of special tokens stand for these."""
+        """Cuts a text; one of which some bytes have no token, greedily and without these. With ``parse_special`` names of special tokens stand for these."""
         if parse_special:
             return self._with_specials(text)
         if self._encode is not None:
             return self._encode(text)
         if self.vocabulary.can_encode:
-            return self.vocabulary.encode(text)
+            try:
+                return self.vocabulary.encode(text)
+            except VocabularyError:
+                return self.greedy_tokenize(text)
         return self.greedy_tokenize(text)
 
     def tokenize_bytes(self, utf8bytes: bytes, *, parse_special: bool = False) -> list[int]:
-        """The same for bytes; what is no text at the end is cut greedily."""
+        """The same for bytes; what is no text at the end is cut greedily, and bytes with which no token begins are left out."""
         text = utf8bytes.decode("utf-8", "ignore")
         if text.encode() == utf8bytes:
             return self.tokenize_str(text, parse_special=parse_special)
@@ -121,11 +124,11 @@ class LLTokenizer:
         while whole and not _is_text(utf8bytes[:whole]):
             whole -= 1
         head = self.tokenize_str(utf8bytes[:whole].decode(), parse_special=parse_special)
-        return head + _greedy(self._tokens(), utf8bytes[whole:])
+        return head + _greedy(self._tokens(), utf8bytes[whole:], leaves_out=True)
 
     def greedy_tokenize(self, text: str) -> list[int]:
-        """Cuts the longest token that fits, again and again."""
-        return _greedy(self._tokens(), text.encode())
+        """Cuts the longest token that fits, again and again. Bytes with which no token begins are left out."""
+        return _greedy(self._tokens(), text.encode(), leaves_out=True)
 
     def tokenize_partial(self, new_bytes: bytes, recent_tokens: Sequence[int] | None = None) -> tuple[list[int], bytes]:
         """Cuts a beginning of some bytes of which the tokens are the same whatever follows. Returns these tokens and the bytes that are left.
@@ -239,7 +242,7 @@ def _is_text(content: bytes) -> bool:
     return True
 
 
-def _greedy(tokens: dict[bytes, int], text: bytes) -> list[int]:
+def _greedy(tokens: dict[bytes, int], text: bytes, leaves_out: bool = False) -> list[int]:
     longest, cut, at = max(map(len, tokens), default=0), [], 0
     while at < len(text):
         for length in range(min(longest, len(text) - at), 0, -1):
@@ -249,5 +252,8 @@ def _greedy(tokens: dict[bytes, int], text: bytes) -> list[int]:
                 at += length
                 break
         else:
+            if leaves_out:
+                at += 1
+                continue
             raise ValueError(f"no token begins with byte {text[at]:#04x}")
     return cut

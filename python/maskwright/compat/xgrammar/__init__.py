@@ -8,9 +8,10 @@
 (True, True, True, True)
 
 What differs by design: schemas are enforced exactly or refused by keyword; ``any_order`` keeps required keys and allows none twice; ``fill_next_token_bitmask``
-always says that the mask is to be applied; separators that ``json.dumps`` does not use by itself are refused; rejected tokens print nothing.
+always says that the mask is to be applied; white space between the parts of a document is at most 64 characters in one place; ``strict_mode`` closes objects that list
+``properties``, and neither those with patterns alone nor arrays; in patterns ``.`` is no line break, and look-around is enforced; special tokens stand for no text; separators that ``json.dumps`` does not use by itself are refused; rejected tokens print nothing.
 What is serialised is the grammar, which is compiled again when it is read. ``get_model_structural_tag`` and its kin make the tags of our own formats: behind a call that is required no text follows, and a tool without parameters takes any object. ``get_captures`` and ``temperature`` read the
-text again, and tell one reading of it; ``max_chars`` and ``max_tokens`` of rules are kept and not relaxed; grammars that are called by name (``@name``) are of Lark or JSON schemas.
+text again, and tell one reading of it; what a ``stop`` of Lark hides is left out of captures, as there; ``max_chars`` and ``max_tokens`` of rules are kept and not relaxed; grammars that are called by name (``@name``) are of Lark or JSON schemas.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 from ... import CompiledConstraint, Compiler, Error, ebnf
 from ... import regex as mw_regex
 from .exception import DeserializeFormatError, read_document, write_document
-from .grammar import Grammar, lark_grammar, schema_grammar, tag_grammar
+from .grammar import Grammar, lark_grammar, schema_grammar, tag_grammar, told
 from .tokenizer_info import TokenizerInfo
 
 
@@ -88,9 +88,9 @@ class GrammarCompiler:
         self._compiler.clear()
 
     def get_cache_size_bytes(self) -> int:
-        """Bytes that are kept for grammars, and for what they share."""
-        cache = self._compiler.statistics()["cache"]
-        return cache["bytes"] + cache["shared_bytes"]
+        """Bytes that are kept for grammars. What belongs to the vocabulary, and is shared by all of them, is not among these."""
+        size: int = self._compiler.statistics()["cache"]["bytes"]
+        return size
 
     @property
     def cache_limit_bytes(self) -> int:
@@ -101,4 +101,4 @@ class GrammarCompiler:
         try:
             return CompiledGrammar(self._compiler.compile(grammar.constraint), grammar, self._info, self._compiler)
         except Error as error:
-            raise RuntimeError(str(error)) from error
+            raise RuntimeError(told(error, grammar)) from error

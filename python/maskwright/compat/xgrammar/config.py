@@ -39,7 +39,7 @@ def set_max_recursion_depth(max_recursion_depth: int) -> None:
     if isinstance(max_recursion_depth, bool) or not isinstance(max_recursion_depth, int):
         raise TypeError(f"max_recursion_depth must be an integer, not {type(max_recursion_depth).__name__}")
     if not 0 < max_recursion_depth <= _MOST:
-        raise ValueError(f"max_recursion_depth must be from 1 to {_MOST}, not {max_recursion_depth}")
+        raise RuntimeError(f"max_recursion_depth must be from 1 to {_MOST}, not {max_recursion_depth}")
     _depth = max_recursion_depth
 
 

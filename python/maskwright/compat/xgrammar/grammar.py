@@ -8,6 +8,7 @@ from typing import Any
 
 from ... import Compiler, Constraint, Error, ebnf, json_schema, lark, regex, structural_tag
 from ...constraints import schema_text
+from .._places import placed
 from .exception import DeserializeFormatError, InvalidJSONError, InvalidStructuralTagError, as_runtime_error, read_document, write_document
 from .structural_tag import StructuralTag, StructuralTagItem
 from .tokenizer_info import TokenizerInfo
@@ -44,7 +45,7 @@ class Grammar:
         tokenizer_info: TokenizerInfo | None = None,
         named_grammars: Mapping[str, Grammar | str] | None = None,
     ) -> Grammar:
-        """A Lark grammar. With ``tokenizer_info`` the tokens that it names are looked for; ``named_grammars`` are those that it calls as ``@name``; tags and unions of grammars cannot be called."""
+        """A Lark grammar. Ignored text stands before everything else only if the grammar says so, and the text of a ``stop`` is written. With ``tokenizer_info`` the tokens that it names are looked for; ``named_grammars`` are those that it calls as ``@name``; tags and unions of grammars cannot be called."""
         made = _checked(lark_grammar(lark_string, named_grammars))
         if tokenizer_info is not None:
             as_runtime_error(lambda: Compiler(tokenizer_info.vocabulary, workers=1).compile(made.constraint))
@@ -114,7 +115,7 @@ def lark_grammar(text: str, named_grammars: Mapping[str, Grammar | str] | None) 
         if not isinstance(one, (Grammar, str)):
             raise TypeError(f"the values must be Grammar instances or Lark strings, and {name!r} is of type {type(one).__name__}")
     named = {name: one.constraint if isinstance(one, Grammar) else one for name, one in (named_grammars or {}).items()}
-    return Grammar(as_runtime_error(lambda: lark(text, grammars=named)))
+    return Grammar(as_runtime_error(lambda: lark(text, grammars=named, ignored_first=False, stops_are_written=True)))
 
 
 def tag_grammar(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Grammar:
@@ -153,10 +154,15 @@ def _joined(kind: str, grammars: tuple[Grammar, ...]) -> Grammar:
     schemas = [given["json_schema"] for given, grammar in zip(options, grammars) if grammar.constraint.kind in ("json_schema", "structural_tag")]
     if any(schema != schemas[0] for schema in schemas):
         raise RuntimeError("grammars with different options for JSON cannot be joined; give them the same")
+    larks = [given["lark"] for given, grammar in zip(options, grammars) if grammar.constraint.kind == "lark"]
+    if any(one != larks[0] for one in larks):
+        raise RuntimeError("grammars of Lark that call different grammars by name cannot be joined")
     joined = {"type": kind, "elements": [_part(grammar.constraint, given) for grammar, given in zip(grammars, options)]}
     made: dict[str, Any] = json.loads(structural_tag(joined, strictness="closed").options)
     if schemas:
         made["json_schema"] = schemas[0]
+    if larks:
+        made["lark"] = larks[0]
     return _checked(Grammar(Constraint("structural_tag", json.dumps(joined), json.dumps(made))))
 
 
@@ -200,8 +206,19 @@ def _checked(grammar: Grammar, kind: type[RuntimeError] = RuntimeError) -> Gramm
     try:
         grammar.constraint.check()
     except Error as error:
-        raise kind(str(error)) from error
+        raise kind(told(error, grammar)) from error
     return grammar
+
+
+_LANGUAGES = {"ebnf": "EBNF", "lark": "Lark", "regex": "Regex"}
+
+
+def told(error: Error, grammar: Grammar) -> str:
+    """What is wrong with a grammar, with the line and the column."""
+    language = _LANGUAGES.get(grammar.constraint.kind)
+    if language is None:
+        return str(error)
+    return placed(str(error), str(grammar.constraint.source), lambda line, column: f"{language} error at line {line}, column {column}")
 
 
 def _printed(grammar: Grammar, wanted: bool) -> Grammar:

@@ -57,7 +57,11 @@ class TokenizerInfo:
         tokenizer: Any, *, vocab_size: int | None = None, stop_token_ids: Sequence[int] | int | None = None
     ) -> TokenizerInfo:
         """The tokens of a tokenizer of transformers. ``vocab_size`` is the width of the model's output."""
-        return TokenizerInfo._of(Vocabulary.from_tokenizer(tokenizer, eos=stop_token_ids, size=vocab_size), _type_of(tokenizer))
+        if isinstance(stop_token_ids, list) and not stop_token_ids:
+            raise ValueError("stop_token_ids cannot be empty")
+        made = TokenizerInfo._of(Vocabulary.from_tokenizer(tokenizer, eos=stop_token_ids, size=vocab_size), _type_of(tokenizer))
+        made._prefix = made._type is VocabType.BYTE_FALLBACK and _puts_space_first(tokenizer)
+        return made
 
     @staticmethod
     def _of(vocabulary: Vocabulary, vocab_type: VocabType) -> TokenizerInfo:
@@ -91,7 +95,8 @@ class TokenizerInfo:
     def serialize_json(self) -> str:
         """The tokens and what is known of them as JSON, for :meth:`deserialize_json`."""
         tokens = [base64.b64encode(token).decode() for token in self.decoded_vocab]
-        return write_document("tokenizer info", {"metadata": json.loads(self.dump_metadata()), "decoded_vocab": tokens})
+        known = {"metadata": json.loads(self.dump_metadata()), "decoded_vocab": tokens, "specials": self.vocabulary.specials if self._decoded is None else None}
+        return write_document("tokenizer info", known)
 
     @staticmethod
     def deserialize_json(json_string: str) -> TokenizerInfo:
@@ -100,11 +105,16 @@ class TokenizerInfo:
         try:
             metadata = known["metadata"]
             tokens = [base64.b64decode(token, validate=True) for token in known["decoded_vocab"]]
-            made = TokenizerInfo(
-                tokens, vocab_size=metadata["vocab_size"], stop_token_ids=metadata["stop_token_ids"], add_prefix_space=metadata["add_prefix_space"]
-            )
-            made._type = VocabType(metadata["vocab_type"])
-        except (KeyError, TypeError, ValueError) as error:
+            specials = known.get("specials")
+            if specials is None:
+                made = TokenizerInfo(tokens, vocab_size=metadata["vocab_size"], stop_token_ids=metadata["stop_token_ids"])
+            else:
+                texts = {number: token for number, token in enumerate(tokens) if token and number not in specials.values()}
+                names = {number: name for name, number in specials.items()}
+                vocabulary = Vocabulary.from_tokens(texts, eos=metadata["stop_token_ids"], specials=names, size=metadata["vocab_size"])
+                made = TokenizerInfo._of(vocabulary, VocabType.RAW)
+            made._type, made._prefix = VocabType(metadata["vocab_type"]), metadata["add_prefix_space"]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DeserializeFormatError(f"the tokenizer info is damaged: {error!r}") from error
         return made
 
@@ -176,3 +186,13 @@ def _type_of(tokenizer: Any) -> VocabType:
     if "<0x0A>" in known:
         return VocabType.BYTE_FALLBACK
     return VocabType.BYTE_LEVEL if "Ġ" in known else VocabType.RAW
+
+
+def _puts_space_first(tokenizer: Any) -> bool:
+    """Whether a tokenizer that writes ``▁`` for a space puts one in front of a text: by how it cuts one."""
+    try:
+        first = tokenizer.convert_ids_to_tokens(tokenizer.encode("a", add_special_tokens=False)[:1])
+    except (AttributeError, TypeError):
+        # It cuts no texts in the way of transformers.
+        return False
+    return bool(first) and str(first[0]).startswith("▁")

@@ -74,6 +74,12 @@ static void sampler(const LlgTokenizer *tokenizer) {
     llg_free_matcher(matcher);
     CHECK(llg_matcher_consume_token(copy, word("no")) == 0);
     llg_free_matcher(copy);
+    /* Nothing is ignored in front of a text unless its grammar says so. */
+    matcher = llg_new_matcher(&init, "lark", "start: \"yes\" \"no\"\n%ignore \" is \"");
+    CHECK(llg_matcher_compute_mask(matcher) == 0 && allows(llg_matcher_get_mask(matcher), word("yes")) && !allows(llg_matcher_get_mask(matcher), word(" is ")));
+    CHECK(llg_matcher_consume_token(matcher, word("yes")) == 0);
+    CHECK(llg_matcher_compute_mask(matcher) == 0 && allows(llg_matcher_get_mask(matcher), word(" is ")));
+    llg_free_matcher(matcher);
 }
 
 static void errors(const LlgTokenizer *tokenizer) {

@@ -82,7 +82,7 @@ impl Parser<'_> {
     fn times(&mut self) -> Read<u32> {
         let place = self.here();
         let count = self.unsigned()?;
-        let limit = self.limits.repetition;
+        let limit = self.options.limits.repetition;
         match u32::try_from(count) {
             Ok(count) if count <= limit => Ok(count),
             _ => {
@@ -216,7 +216,7 @@ impl Parser<'_> {
     fn reference(&mut self, place: Span) -> Read<Atom> {
         self.at += 1;
         let name: Box<str> = self.text(place)[1..].into();
-        match self.grammars.get(&*name) {
+        match self.options.grammars.get(&*name) {
             Some(Named::JsonSchema { schema, options }) => {
                 return Ok(Atom::Json(schema.as_str().into(), options.clone()));
             }
@@ -224,7 +224,7 @@ impl Parser<'_> {
             Some(other) => return Ok(Atom::Foreign(name, Box::new(other.clone()))),
             None => {
                 let message = format!("no grammar named `{name}` was given");
-                let known = nearest(&name, self.grammars.keys().map(String::as_str));
+                let known = nearest(&name, self.options.grammars.keys().map(String::as_str));
                 let help = match known {
                     Some(known) => format!("did you mean `@{known}`?"),
                     None => {

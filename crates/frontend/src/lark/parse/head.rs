@@ -194,8 +194,14 @@ impl Parser<'_> {
             },
             _ => {
                 let atom = self.atom()?.atom;
-                let ending = if name == "stop" { Ending::Stop(atom) } else { Ending::Suffix(atom) };
                 let place = Span::new(place.start, self.end_before());
+                let is_empty = matches!(&atom, Atom::Literal { text, .. } if text.is_empty());
+                let is_written = name == "suffix" || self.options.stops_are_written;
+                if name == "stop" && is_written && !is_empty {
+                    // Whoever tells what was captured around it can leave it out.
+                    attributes.captures.push(CaptureAs { name: Some("".into()), is_stop: true, span: place });
+                }
+                let ending = if is_written { Ending::Suffix(atom) } else { Ending::Stop(atom) };
                 if matches!(attributes.ending, Some((Ending::Stop(_) | Ending::Suffix(_), _))) {
                     return self.fail(place, "there is one `stop` or `suffix` at most", "keep one of them");
                 }

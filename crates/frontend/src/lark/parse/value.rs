@@ -245,7 +245,7 @@ impl Parser<'_> {
             }
             _ => return self.fail(span, "`%regex` needs exactly one kind of substring", HELP),
         };
-        let limit = self.limits.chunks;
+        let limit = self.options.limits.chunks;
         if chunks.len() > limit {
             let message =
                 format!("a substring of {} chunks is asked for, and the limit is {limit}", chunks.len());

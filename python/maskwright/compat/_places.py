@@ -1,0 +1,26 @@
+"""Places in messages, as other engines tell them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+__all__ = ["placed"]
+
+_BYTE = re.compile(r"(^|; )at byte (\d+): ")
+
+
+def placed(message: str, source: str, told: Callable[[int, int], str]) -> str:
+    """A message with lines and columns, as ``told`` has them, where ours has the number of a byte of the source.
+
+    >>> placed("at byte 9: `b` is not defined", "start: a\\na: b", lambda line, column: f"line {line}, column {column}")
+    'line 2, column 1: `b` is not defined'
+    """
+    text = source.encode()
+
+    def at(found: re.Match[str]) -> str:
+        before = text[: int(found[2])].decode("utf-8", "ignore")
+        line = before.rpartition("\n")[2]
+        return f"{found[1]}{told(before.count(chr(10)) + 1, len(line) + 1)}: "
+
+    return _BYTE.sub(at, message)
