@@ -460,7 +460,12 @@ impl Masker<'_> {
         let trie = bound.vocabulary().trie();
         self.walk(found, |walker, walk| match program.place(state) {
             Place::Done => {}
-            Place::Node { .. } => walker.walk(walk, trie, 0, &[Thread::network(state, stack)]),
+            // Whoever called did not ask whether the words that are awaited here were seen.
+            Place::Node { .. } => {
+                let thread = Thread::network(state, stack);
+                let threads = settled(program, walk.stacks, walk.buffers, thread);
+                walker.walk(walk, trie, 0, &threads);
+            }
             Place::Cell(cell) => {
                 for (byte, state) in program.edges(cell) {
                     if let Some(child) = trie.child(Trie::ROOT, byte) {

@@ -633,3 +633,26 @@ fn what_nothing_satisfies_is_refused() {
         }
     }
 }
+
+/// A literal in front of words that were all seen leads nowhere, be it the beginning of a counted repetition.
+#[test]
+fn no_literal_leads_to_words_that_were_seen() {
+    let texts = [
+        (Whitespace::Compact, "^$", r#"{"":true"#),
+        (Whitespace::Indent(2), "^$", "{\n  \"\": {}"),
+        (Whitespace::Indent(2), "^a$", "{\n  \"a\": true"),
+        (Whitespace::Indent(2), "^(a|b)$", "{\n  \"b\": true"),
+        (Whitespace::Indent(2), "^(a|b)$", "{\n  \"b\": true,\n  \"a\": {}"),
+        (Whitespace::Spaced, "^(a|b)$", r#"{"a": {}, "b": true"#),
+    ];
+    for (style, names, text) in texts {
+        for most in [3, 5] {
+            let schema = format!(
+                r#"{{"type":"object","additionalProperties":false,"patternProperties":{{"{names}":{{"type":["object","boolean"]}}}},"maxProperties":{most}}}"#
+            );
+            let options = json_schema::Options::default().with_whitespace(style.clone());
+            let bound = with_options(options).compile(&Constraint::json_schema(schema.as_str()));
+            compare_with_tokens(&bound.expect(&schema), text);
+        }
+    }
+}
