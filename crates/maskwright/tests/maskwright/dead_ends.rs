@@ -276,6 +276,55 @@ fn short_ways_are_found_beside_endless_ones() {
     }
 }
 
+/// The nearest end is tried first: it is found also where it is long, because of line breaks or of strings that have to hold something.
+#[test]
+fn ways_out_are_found_by_their_length() {
+    let indent = Whitespace::Indent(2);
+    let cases: [(&str, Whitespace, &[&str]); 6] = [
+        (
+            r##"{"items":{"type":"array","items":{"$ref":"#","type":"array"},"prefixItems":[{"type":"array","unevaluatedItems":false},{}],"contains":{"type":"boolean"},"uniqueItems":true},"minItems":2}"##,
+            indent.clone(),
+            &["[\n  [\n    [],\n    true,\n    [\n      [\n        [],\n        false"],
+        ),
+        // The line break behind `1` is not one that may be left out.
+        (
+            r#"{"contains":{"type":"array","items":{"type":"integer","exclusiveMinimum":0,"maximum":1},"minItems":2},"maxContains":3,"uniqueItems":true,"unevaluatedItems":true}"#,
+            Whitespace::Natural,
+            &["[", "[\n  [\n    1,\n    1"],
+        ),
+        (
+            r#"{"items":{"maxLength":2},"contains":{"type":"string","pattern":"(b|b)$"},"uniqueItems":true}"#,
+            indent,
+            &["[", "[\n  {}", "[\n  \"a"],
+        ),
+        (
+            r#"{"uniqueItems":true,"anyOf":[{"items":{"type":"string","maxLength":2},"contains":{"pattern":"9]|()2}$"}}]}"#,
+            Whitespace::Compact,
+            &["", "[", "[\"9", "[\"aa\",\""],
+        ),
+        (
+            r#"{"items":{"maxLength":5,"pattern":"é{1}b"},"contains":{"type":"string","pattern":"^.[a-c]{2}(ac)|^$"},"uniqueItems":true}"#,
+            Whitespace::Compact,
+            &["", "[", "[1,\"é"],
+        ),
+        (
+            r#"{"additionalProperties":{"items":{"maxLength":2},"contains":{"type":"string","pattern":"^a*[9][^a]{1}"},"uniqueItems":true}}"#,
+            Whitespace::Compact,
+            &["{\":[}]],[ۋ\":[{\":[\":null},", "{\"a\":[\"9b\",\""],
+        ),
+    ];
+    for (schema, style, texts) in cases {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let options =
+                json_schema::Options::default().with_key_order(order).with_whitespace(style.clone());
+            let bound = with_options(options).compile(&Constraint::json_schema(schema)).expect(schema);
+            for text in texts {
+                compare_with_tokens(&bound, text);
+            }
+        }
+    }
+}
+
 /// Which tokens may end a string and begin another value is known from its first character on. The answer must be the one of a matcher that comes there anew.
 #[test]
 fn commas_are_known_while_a_string_goes_on() {
