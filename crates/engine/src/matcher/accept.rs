@@ -10,6 +10,8 @@ use smallvec::SmallVec;
 
 use super::budget::Charge;
 use super::{Checkpoint, MatchError, Matcher};
+use crate::distinct::registers::MOST_VALUES;
+use crate::leaf::Leaf;
 use crate::parser::inside::run_inside_leaf;
 use crate::parser::stack::{Arena, Resume, StackId};
 use crate::parser::step;
@@ -242,6 +244,10 @@ impl Matcher {
         current: &mut Vec<Thread>,
         now: &Checkpoint,
     ) -> Result<(), MatchError> {
+        let values = self.distinct.as_ref().map_or(0, |distinct| distinct.registers.len());
+        if values > MOST_VALUES && self.bound.program().leaves().iter().any(Leaf::is_bounded_string) {
+            self.buffers.meter.give_up();
+        }
         self.within_limits_so_far()?;
         if self.bound.program().may_run_out() {
             result = self.check_distinct(result, bytes, current, now);

@@ -325,6 +325,32 @@ fn ways_out_are_found_by_their_length() {
     }
 }
 
+/// A word that must come twice where values differ is impossible, though there are a million other strings of one character.
+#[test]
+fn short_strings_are_no_reason_to_go_on() {
+    let schema = r#"{"properties":{"a":{"type":"array","contains":{"const":"ab","minLength":2},"minContains":2,"maxContains":3,"uniqueItems":true}}}"#;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect(schema);
+        for text in ["", "{\"", "{\"b\":"] {
+            compare_with_tokens(&bound, text);
+        }
+        assert!(bound.matcher().accept_bytes(br#"{"a":["#).is_err(), "no such array is possible");
+        assert!(bound.matcher().accept_bytes(br#"{"b":["ab","ab"]}"#).is_ok());
+    }
+    // Strings of one character, and no other: each may stand there once.
+    let schema =
+        r#"{"items":{"type":"string","maxLength":1},"uniqueItems":true,"type":"array","minItems":3}"#;
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(schema)).expect(schema);
+    for text in
+        ["[", "[\"a\",\"", "[\"a\",\"\",\"a", "[\"a\",\"\",\"b\"", "[\"a\",\"\\u00", "[\"a\",\"\\u006"]
+    {
+        if bound.matcher().accept_bytes(text.as_bytes()).is_ok() {
+            compare_with_tokens(&bound, text);
+        }
+    }
+    assert!(bound.matcher().accept_bytes(br#"["a","a"#).is_err(), "`a` stands there");
+}
+
 /// Which tokens may end a string and begin another value is known from its first character on. The answer must be the one of a matcher that comes there anew.
 #[test]
 fn commas_are_known_while_a_string_goes_on() {
