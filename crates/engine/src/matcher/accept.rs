@@ -5,6 +5,8 @@
 //! Every token leaves a [`Checkpoint`], and everything that is made on the way is only ever added to, so to take a token back is to cut
 //! off what came after the checkpoint before.
 
+use std::sync::PoisonError;
+
 use maskwright_vocab::{MARK, TokenId, number_spelling};
 use smallvec::SmallVec;
 
@@ -408,6 +410,7 @@ impl Matcher {
 
     /// Forgets what was made since a checkpoint.
     pub(super) fn restore(&mut self, checkpoint: &Checkpoint) {
+        *self.told.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         self.arena.truncate(checkpoint.mark);
         self.arena.token = checkpoint.tokens;
         if let Some(distinct) = &mut self.distinct {

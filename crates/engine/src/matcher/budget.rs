@@ -1,5 +1,7 @@
 //! A guaranteed finish: what [`crate::budget`] decides, applied to a matcher.
 
+use std::sync::PoisonError;
+
 use maskwright_vocab::TokenId;
 
 use super::row::{MaskRow, RowSink};
@@ -29,11 +31,20 @@ impl Matcher {
         if self.is_terminated() || self.is_accepting() {
             return Some((u32::from(!self.is_terminated()), false));
         }
+        // Whoever was told a number can count on it, though what the search has remembered may be forgotten by now.
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, tokens)) = told.filter(|(steps, _)| *steps == self.steps()) {
+            return Some((tokens, false));
+        }
         let token = i64::from(self.now().tokens);
         let (bound, arena, distinct) = (&*self.bound, &self.arena, self.distinct.as_deref());
         let mut least = LeastView::new(bound, arena, ENDLESS, distinct, true);
         match least.least(self.threads(), None, (token, u32::MAX), Begun::AsSeen, STEPS) {
-            Least::Tokens(tokens) => Some((tokens.checked_add(1)?, false)),
+            Least::Tokens(tokens) => {
+                let tokens = tokens.checked_add(1)?;
+                *told = Some((self.steps(), tokens));
+                Some((tokens, false))
+            }
             Least::More => None,
             Least::Unknown => u32::try_from(self.upper_bound()? + 1).ok().map(|tokens| (tokens, true)),
         }
@@ -243,4 +254,46 @@ pub(crate) enum Charge {
     Token,
     /// It is only tried.
     Nothing,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use maskwright_grammar::GrammarBuilder;
+    use maskwright_vocab::VocabularyBuilder;
+
+    use super::{Budget, TokenId};
+    use crate::{AutomatonCache, BoundProgram, Library, Limits, compile, looked};
+
+    /// What was found once is not searched again at the same place, where the search might not come so far.
+    #[test]
+    fn a_number_that_was_told_is_remembered() {
+        let mut vocabulary = VocabularyBuilder::new();
+        for (id, token) in (0..).zip([&b"a"[..], b"b", b"ab", b"ba"]) {
+            vocabulary.token(TokenId(id), token).unwrap();
+        }
+        vocabulary.special(TokenId(4), "<end>").unwrap().eos(TokenId(4));
+        let library = Arc::new(Library::new(Arc::new(vocabulary.finish().unwrap())));
+        let mut grammar = GrammarBuilder::new();
+        let root = grammar.declare("root");
+        let long = grammar.bytes(&b"ab".repeat(40));
+        grammar.define(root, long);
+        let grammar = grammar.finish(root).unwrap();
+        let program = compile(&grammar, &AutomatonCache::default(), &Limits::default()).unwrap();
+        let mut matcher = Arc::new(BoundProgram::new(Arc::new(program), library)).matcher();
+        matcher.accept(TokenId(2)).unwrap();
+        assert_eq!(matcher.shortest_completion(), Some(40));
+        *matcher.bound().shortest() = crate::library::ShortestPaths::new(matcher.bound().program());
+        looked::take();
+        assert_eq!(matcher.set_budget(Some(Budget::new(40))), Ok(()));
+        assert_eq!(looked::take(), 0);
+        // Somewhere else it is another number.
+        matcher.set_budget(None).unwrap();
+        matcher.accept(TokenId(0)).unwrap();
+        assert_eq!(matcher.shortest_completion(), Some(40), "`ba` and so on, and `b`");
+        matcher.undo(1);
+        matcher.accept(TokenId(2)).unwrap();
+        assert_eq!(matcher.shortest_completion(), Some(39));
+    }
 }
