@@ -64,8 +64,8 @@ const BYTE_BEFORE: u32 = 16;
 const BYTE_MISSING: u32 = 4;
 /// What it costs to look whether a required name was seen, in steps.
 const NAME_STEPS: u32 = 16;
-/// So many steps are taken to find the dead scopes of a program.
-const MAX_FRESH_STEPS: u64 = 20_000_000;
+/// So many steps are taken to find the dead scopes of a program, half of those that are left for one.
+const MAX_FRESH_STEPS: u64 = 40_000_000;
 /// A stack that forks into more parts is not passed over.
 const MAX_FORKS: usize = 64;
 /// So many threads are remembered for a place, by what they have seen.
@@ -81,19 +81,19 @@ const MAX_KEY_BYTES: usize = 64;
 /// not found to have a text before.
 pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     let (program, mut buffers) = (bound.program(), Buffers::default());
-    buffers.meter.start(MAX_FRESH_STEPS);
     let all = (0..program.network().scopes.len() as u32).map(ScopeId);
     let mut open: Vec<ScopeId> =
         all.filter(|index| !program.exits().scope_at(*index, program.scope(*index))).collect();
+    let mut steps = MAX_FRESH_STEPS;
     loop {
         let mut dead = Vec::new();
         for &index in &open {
-            match has_text(bound, &mut buffers, index, &open) {
-                Some(true) => {}
-                Some(false) => dead.push(index),
-                // Then nothing can be said of the others.
-                None => return Vec::new(),
+            // A scope of which it is not found out is taken for one with a text, and leaves as much to the others as it has taken.
+            buffers.meter.start(steps / 2);
+            if has_text(bound, &mut buffers, index, &open) == Some(false) {
+                dead.push(index);
             }
+            steps = steps - steps / 2 + buffers.meter.left();
         }
         if dead.len() == open.len() {
             return dead.into_iter().map(|index| program.scope(index).expr).collect();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder, Whitespace};
 use maskwright::{
-    Budget, CompiledConstraint, Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary,
-    VocabularyBuilder,
+    Budget, CompiledConstraint, Compiler, Constraint, Error, MatchError, Options, Strategy, TokenId,
+    Vocabulary, VocabularyBuilder,
 };
 
 /// Every byte, and tokens that write parts of words, several values, or the end of one and the beginning of the next.
@@ -677,5 +677,29 @@ fn what_nothing_satisfies_is_refused() {
             let error = result.map(|_| ()).expect_err(schema);
             assert!(error.to_string().contains("allows no value"), "{schema}: {error}");
         }
+    }
+}
+
+/// A recursion without an end is told in the same way, whether it is found in the schema's order of keys or in any, and by whom.
+#[test]
+fn what_never_ends_is_refused_in_the_same_words() {
+    let cases = [
+        r##"{"type":"object","properties":{"kind":{"enum":["a","b"]},"next":{"$ref":"#"}},"required":["kind","next"]}"##,
+        r##"{"type":"object","properties":{"next":{"type":"array","minItems":1,"items":{"$ref":"#"}}},"required":["next"]}"##,
+    ];
+    for schema in cases {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let result = compiler(order).compile(&Constraint::json_schema(schema));
+            let error = result.map(|_| ()).expect_err(schema);
+            let message = "(root): the recursion never ends: every value must contain another one; make one of the references optional";
+            assert_eq!(error.to_string(), message, "{schema} ({order:?})");
+            assert!(matches!(error, Error::Schema(_)), "{schema} ({order:?})");
+        }
+    }
+    // Where values run out, the error names the place.
+    let schema = r#"{"type":"object","properties":{"a":{"type":"array","contains":{"enum":[""]},"minContains":2,"uniqueItems":true}},"required":["a"]}"#;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let error = compiler(order).compile(&Constraint::json_schema(schema)).map(|_| ()).expect_err(schema);
+        assert!(error.to_string().starts_with("/properties/a: this allows no value"), "{error}");
     }
 }
