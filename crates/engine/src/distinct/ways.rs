@@ -31,7 +31,7 @@ pub(super) struct Ways {
 
 impl Trial<'_> {
     /// Puts those of some bytes last that lead to the nearest end, but required names behind them. Returns how far it is.
-    pub(super) fn nearest_last(&mut self, threads: &[Thread], bytes: &mut Vec<u8>, ways: &mut Ways) -> u32 {
+    pub(super) fn nearest_last(&mut self, threads: &[Thread], bytes: &mut [u8], ways: &mut Ways) -> u32 {
         let mut waiting = Vec::new();
         self.wait(threads, &mut waiting);
         self.buffers.meter.spend((waiting.len() * bytes.len()) as u32);
@@ -86,13 +86,14 @@ impl Trial<'_> {
             let known = |stack: &StackId| ways.below.get(stack).copied();
             let way = match self.arena.top(stack) {
                 Top::Frame(frame, _) if matches!(frame.resume(), Resume::Finish) => 0,
-                Top::Frame(frame, below) => match known(&below) {
-                    Some(way) => way.saturating_add(self.way_of(frame)).min(FAR),
-                    None => {
+                Top::Frame(frame, below) => {
+                    if let Some(way) = known(&below) {
+                        way.saturating_add(self.way_of(frame)).min(FAR)
+                    } else {
                         work.push(below);
                         0
                     }
-                },
+                }
                 Top::Union([]) => 0,
                 Top::Union(members) => {
                     work.extend(members.iter().filter(|member| known(member).is_none()));

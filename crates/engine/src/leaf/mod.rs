@@ -141,7 +141,7 @@ impl Leaf {
         }
     }
 
-    /// Whether it is any string up to some length. Of those there are more than [`MOST_VALUES`](crate::distinct::registers::MOST_VALUES), so they count as infinitely many.
+    /// Whether it is any string up to some length. Of those there are a million at least, and no text may hold as many, so they count as infinitely many.
     pub(crate) fn is_bounded_string(&self) -> bool {
         matches!(self, Self::Window { automaton, max: 1.., .. } if self.bounds().max != UNBOUNDED && Arc::ptr_eq(automaton, json_string()))
     }

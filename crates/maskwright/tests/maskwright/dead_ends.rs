@@ -351,6 +351,27 @@ fn short_strings_are_no_reason_to_go_on() {
     assert!(bound.matcher().accept_bytes(br#"["a","a"#).is_err(), "`a` stands there");
 }
 
+/// Short strings count as endless, so that a text with as many of them as there might not be enough for is an error and not a dead end.
+#[test]
+fn short_strings_do_not_run_out_in_silence() {
+    let schema = r#"{"type":"array","items":{"type":"string","maxLength":1},"uniqueItems":true}"#;
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(schema)).expect(schema);
+    let mut matcher = bound.matcher();
+    matcher.accept_bytes(b"[").expect("an array begins");
+    let mut characters = ('\u{1000}'..=char::MAX).map(|character| format!("\"{character}\","));
+    let refused = loop {
+        // Many at once, because nothing is asked between them.
+        let text: String = characters.by_ref().take(4_096).collect();
+        assert!(!text.is_empty(), "the error comes before the strings run out");
+        if let Err(error) = matcher.accept_bytes(text.as_bytes()) {
+            break error;
+        }
+    };
+    assert!(refused.is_limit(), "{refused}");
+    let written = matcher.steps() * 4_096;
+    assert!((400_000..600_000).contains(&written), "{written}");
+}
+
 /// Which tokens may end a string and begin another value is known from its first character on. The answer must be the one of a matcher that comes there anew.
 #[test]
 fn commas_are_known_while_a_string_goes_on() {
