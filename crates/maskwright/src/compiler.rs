@@ -500,6 +500,14 @@ impl Error {
     /// Says where in a schema a place in its grammar comes from.
     fn in_schema(self, report: &json_schema::Report) -> Self {
         match self {
+            // As the frontend says it of what it finds out by itself.
+            Self::Compile(CompileError::ValuesRunOut { place, is_endless }) => {
+                let pointer = if is_endless { None } else { report.origin(place.expr()) };
+                Self::Schema(json_schema::SchemaError::unsatisfiable(
+                    &pointer.unwrap_or_default(),
+                    is_endless,
+                ))
+            }
             Self::Compile(error) => {
                 let pointer = error.place().and_then(|place| report.origin(place.expr()));
                 Self::Compile(match pointer.as_deref() {

@@ -57,13 +57,26 @@ pub fn compile_without(
     cache: &AutomatonCache,
     limits: &Limits,
 ) -> Result<Program, CompileError> {
+    compile_rest(grammar, (dead, false), cache, limits)
+}
+
+/// The same. The scopes may be dead because they need themselves without an end.
+fn compile_rest(
+    grammar: &Grammar,
+    (dead, is_endless): (&[ExprId], bool),
+    cache: &AutomatonCache,
+    limits: &Limits,
+) -> Result<Program, CompileError> {
     check(grammar, limits)?;
     let mut leaves = Leaves::build(grammar, cache, limits).map_err(|error| error.named(grammar))?;
     leaves.dead = dead;
     let facts = facts::gather(grammar, &leaves)?;
     let root = grammar.rule(grammar.root());
-    if !facts.productive[root.expr().index()] && !dead.is_empty() {
-        return Err(CompileError::ValuesRunOut);
+    if !facts.productive[root.expr().index()]
+        // Operands come before the expressions that use them, so this is the innermost.
+        && let Some(&inner) = dead.iter().min_by_key(|scope| scope.index())
+    {
+        return Err(CompileError::ValuesRunOut { place: Place::of(inner), is_endless }.named(grammar));
     }
     if !facts.productive[root.expr().index()] {
         return Err(CompileError::Empty { rule: root.name().into() });
@@ -78,7 +91,8 @@ pub fn compile_without(
     let lost = lost(&network);
     if !lost.scopes.is_empty() {
         // The value of a key that they require is impossible.
-        return compile_without(grammar, &[dead, &lost.scopes].concat(), cache, limits);
+        let is_endless = lost.is_endless && (is_endless || dead.is_empty());
+        return compile_rest(grammar, (&[dead, &lost.scopes].concat(), is_endless), cache, limits);
     }
     if let Some((expr, (one, other))) = lost.need {
         let (one, other) = (shown(&one), shown(&other));
@@ -190,8 +204,13 @@ pub enum CompileError {
     LimitedValues,
     /// No text can be written within the limits on tokens, as far as is known.
     LimitTooSmall,
-    /// Values must differ, and there are not enough of them; or a key is required whose value must.
-    ValuesRunOut,
+    /// Values must differ, and there are not enough of them; or a key is required of which no value is possible.
+    ValuesRunOut {
+        /// Where.
+        place: Place,
+        /// Every value must contain another one.
+        is_endless: bool,
+    },
     /// A key needs another one, which is impossible because the values in it must differ and there are not enough of them.
     LostNeed {
         /// Where.
@@ -250,6 +269,7 @@ impl CompileError {
             | Self::LeftRecursionTooBig { place, .. }
             | Self::Leaf { place, .. }
             | Self::TablesTooBig { place, .. }
+            | Self::ValuesRunOut { place, .. }
             | Self::LostNeed { place, .. }
             | Self::LeftRecursionInRepeat { place } => Some(place),
             _ => None,
@@ -265,6 +285,7 @@ impl CompileError {
             | Self::LeftRecursionTooBig { place, .. }
             | Self::Leaf { place, .. }
             | Self::TablesTooBig { place, .. }
+            | Self::ValuesRunOut { place, .. }
             | Self::LostNeed { place, .. }
             | Self::LeftRecursionInRepeat { place } => place.name = name.into(),
             _ => {}
@@ -344,8 +365,14 @@ impl fmt::Display for CompileError {
             Self::LimitTooSmall => f.write_str(
                 "with this vocabulary no text is known that keeps the limits on tokens; raise them",
             ),
-            Self::ValuesRunOut => f.write_str(
-                "this allows no value: more values must differ than there are; ask for fewer, or allow more different ones",
+            Self::ValuesRunOut { place, is_endless: true } => write!(
+                f,
+                "{place}: the recursion never ends: every value must contain another one; make one of the references optional"
+            ),
+            Self::ValuesRunOut { place, .. } => write!(
+                f,
+                "{place}: this allows no value: more values must differ than there are, or a key is required of which no value is possible; ask for fewer, \
+                 or allow more different ones"
             ),
             Self::LostNeed { place, one, other } => write!(
                 f,

@@ -11,6 +11,7 @@ mod out;
 pub(crate) mod registers;
 pub(crate) mod search;
 pub(crate) mod trial;
+mod ways;
 
 use self::registers::{Mark, Registers, Remembering};
 use self::trial::SearchCache;

@@ -169,6 +169,8 @@ pub(crate) struct Mark {
     forms: u32,
 }
 
+/// Where strings up to some length count as infinitely many, no more values are remembered: of the shortest there are twice as many.
+pub(crate) const MOST_VALUES: usize = 1 << 19;
 /// So many entries are looked at for one that was just made by another thread.
 const RECENT: usize = 4;
 
@@ -212,6 +214,11 @@ impl Registers {
     /// How many values were not new, ever since.
     pub(crate) fn refused(&self) -> u64 {
         self.refused
+    }
+
+    /// How many values are remembered, of all lists.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// Whether nothing is remembered at all.

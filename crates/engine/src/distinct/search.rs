@@ -11,6 +11,8 @@
 //!   the next byte of     [ 4     [true, 12     [true,true, 20          the `f` of [false 20
 //! ```
 //!
+//! After the first round, the byte comes first that leads to the nearest end, as far as that is from there if no value had to be new ([`Ways`]), and cheapest first that distance counts, too.
+//!
 //! A value has many spellings: `"a"` and `"\u0061"`, `1` and `1.0`. One of them is enough, so only the shortest is tried. What was
 //! written before the search began is left as it is.
 
@@ -27,11 +29,12 @@ use super::Distinct;
 use super::out::Above;
 use super::registers;
 use super::trial::{Outs, Trial};
+use super::ways::Ways;
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::library::BoundProgram;
 use crate::parser::mask::is_in_string;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
-use crate::parser::step::Buffers;
+use crate::parser::step::{Buffers, may_end};
 use crate::parser::thread::Thread;
 use crate::program::At;
 use crate::program::network::ScopeId;
@@ -57,10 +60,12 @@ const ROUNDS: [(Order, usize, usize); 5] = [
 const ONLY_BYTE: u32 = 1;
 const CHOSEN_BYTE: u32 = 4;
 const BYTE_BEFORE: u32 = 16;
+/// What a byte costs that is missing to the end of the text.
+const BYTE_MISSING: u32 = 4;
 /// What it costs to look whether a required name was seen, in steps.
 const NAME_STEPS: u32 = 16;
-/// So many steps are taken to find the dead scopes of a program.
-const MAX_FRESH_STEPS: u64 = 20_000_000;
+/// So many steps are taken to find the dead scopes of a program, half of those that are left for one.
+const MAX_FRESH_STEPS: u64 = 40_000_000;
 /// A stack that forks into more parts is not passed over.
 const MAX_FORKS: usize = 64;
 /// So many threads are remembered for a place, by what they have seen.
@@ -76,19 +81,19 @@ const MAX_KEY_BYTES: usize = 64;
 /// not found to have a text before.
 pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     let (program, mut buffers) = (bound.program(), Buffers::default());
-    buffers.meter.start(MAX_FRESH_STEPS);
     let all = (0..program.network().scopes.len() as u32).map(ScopeId);
     let mut open: Vec<ScopeId> =
         all.filter(|index| !program.exits().scope_at(*index, program.scope(*index))).collect();
+    let mut steps = MAX_FRESH_STEPS;
     loop {
         let mut dead = Vec::new();
         for &index in &open {
-            match has_text(bound, &mut buffers, index, &open) {
-                Some(true) => {}
-                Some(false) => dead.push(index),
-                // Then nothing can be said of the others.
-                None => return Vec::new(),
+            // A scope of which it is not found out is taken for one with a text, and leaves as much to the others as it has taken.
+            buffers.meter.start(steps / 2);
+            if has_text(bound, &mut buffers, index, &open) == Some(false) {
+                dead.push(index);
             }
+            steps = steps - steps / 2 + buffers.meter.left();
         }
         if dead.len() == open.len() {
             return dead.into_iter().map(|index| program.scope(index).expr).collect();
@@ -143,6 +148,8 @@ struct Searched {
     inside: Option<usize>,
     /// What its next byte costs, with all before it.
     cost: u32,
+    /// What it costs to go on from there to the nearest end.
+    rest: u32,
 }
 
 /// What the scopes of a thread have seen, the innermost first.
@@ -168,6 +175,8 @@ struct Search {
     deepest: usize,
     /// Whether there were some.
     is_cut: bool,
+    /// How far it is to the end, if that is what bytes are ordered by.
+    ways: Option<Ways>,
 }
 
 impl Search {
@@ -194,7 +203,7 @@ impl Search {
     fn schedule(&mut self, place: usize) {
         let cost = match self.order {
             Order::DepthFirst => 0,
-            Order::CheapestFirst => self.places[place].cost,
+            Order::CheapestFirst => self.places[place].cost.saturating_add(self.places[place].rest),
         };
         self.agenda.push((Reverse(cost), place));
     }
@@ -361,9 +370,11 @@ impl Trial<'_> {
             return Some(true);
         }
         let depth = self.depth(threads);
-        for (order, deeper, bytes) in ROUNDS {
+        for (at, (order, deeper, bytes)) in ROUNDS.into_iter().enumerate() {
             let deepest = depth.saturating_add(deeper);
-            let found = self.attempt(|this, _| this.search_round(threads, order, deepest, bytes));
+            // PERF: nearly all ways out are found in the first round, and a large program takes a while to measure.
+            let ways = (at > 0).then(Ways::default);
+            let found = self.attempt(|this, _| this.search_round(threads, (order, ways), deepest, bytes));
             match found {
                 Round::Found => return Some(true),
                 Round::Nothing => return self.buffers.meter.over().is_none().then_some(false),
@@ -378,7 +389,7 @@ impl Trial<'_> {
     fn search_round(
         &mut self,
         threads: &[Thread],
-        order: Order,
+        (order, ways): (Order, Option<Ways>),
         deepest: usize,
         mut bytes_left: usize,
     ) -> Round {
@@ -394,6 +405,7 @@ impl Trial<'_> {
             freest: FxHashMap::default(),
             deepest,
             is_cut: false,
+            ways,
         };
         self.go_on(&mut search, threads.to_vec(), None, (0, 0));
         while let Some((_, at)) = search.agenda.pop() {
@@ -547,11 +559,15 @@ impl Trial<'_> {
             };
             *left = less;
         }
-        let bytes = self.order(&threads, search.from);
+        let mut bytes = self.order(&threads, search.from);
+        let rest = match &mut search.ways {
+            Some(ways) => self.nearest_last(&threads, &mut bytes, ways).saturating_mul(BYTE_MISSING),
+            None => 0,
+        };
         let chosen = if bytes.len() > 1 { CHOSEN_BYTE } else { ONLY_BYTE };
         let (length, cost) = (self.text.len(), cost.saturating_add(chosen));
         let byte = self.text.last().copied().unwrap_or_default();
-        search.places.push(Searched { threads, before, byte, length, bytes, inside, cost });
+        search.places.push(Searched { threads, before, byte, length, bytes, inside, cost, rest });
         search.written = search.places.len() - 1;
         search.schedule(search.written);
     }
@@ -742,7 +758,7 @@ impl Trial<'_> {
     }
 
     /// The bytes that go on with a key that is required and missing, if the text ends inside a key.
-    fn required_bytes(&mut self, threads: &[Thread]) -> ByteSet {
+    pub(super) fn required_bytes(&mut self, threads: &[Thread]) -> ByteSet {
         let mut bytes = ByteSet::EMPTY;
         let Some(quote) = value::opening_quote(self.text, MAX_KEY_BYTES) else { return bytes };
         let (typed, true) = value::prefix(&self.text[quote + 1..]) else { return bytes };
@@ -808,12 +824,14 @@ impl Trial<'_> {
         true
     }
 
-    /// The bytes that are taken inside of strings and literals, before or behind what may end here. Among the literals are line breaks that have to be written.
+    /// The bytes that are taken inside of strings and literals, before or behind what may end here, and in white space that has to be written.
     fn text_bytes(&mut self, threads: &[Thread]) -> ByteSet {
         let program = self.bound.program();
         let mut waiting = Vec::new();
         self.wait(threads, &mut waiting);
-        let is_text = |thread: &Thread| thread.is_in_network() || is_in_string(program, thread);
+        let is_text = |thread: &Thread| {
+            thread.is_in_network() || is_in_string(program, thread) || !may_end(program, thread)
+        };
         let texts = waiting.iter().filter(|waiting| is_text(&waiting.thread));
         texts.fold(ByteSet::EMPTY, |all, waiting| all.union(waiting.first))
     }

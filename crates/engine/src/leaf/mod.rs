@@ -128,8 +128,12 @@ impl Leaf {
     pub(crate) fn is_infinite(&self, state: LeafState, room: u32) -> bool {
         match self {
             Self::Text(text) => text.is_except(),
+            Self::Window { automaton, .. } if self.is_string() && room == UNBOUNDED => {
+                automaton.is_endless(state)
+            }
+            // One character more makes more than a million values, of which a text may hold half.
             Self::Window { automaton, .. } if self.is_string() => {
-                room == UNBOUNDED && automaton.is_endless(state)
+                room > 0 && self.is_bounded_string() && !automaton.live(state).is_empty()
             }
             Self::Window { automaton, .. } => automaton
                 .digits_to_endless(state)
@@ -137,7 +141,12 @@ impl Leaf {
         }
     }
 
-    /// The same from its start.
+    /// Whether it is any string up to some length. Of those there are a million at least, and no text may hold as many, so they count as infinitely many.
+    pub(crate) fn is_bounded_string(&self) -> bool {
+        matches!(self, Self::Window { automaton, max: 1.., .. } if self.bounds().max != UNBOUNDED && Arc::ptr_eq(automaton, json_string()))
+    }
+
+    /// Whether [more values](Self::is_infinite) lead on from its start.
     pub(crate) fn starts_infinite(&self) -> bool {
         self.is_infinite(self.start(), self.bounds().max)
     }

@@ -17,6 +17,7 @@
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::OnceLock;
 
 use maskwright_automata::Grouped;
 use maskwright_vocab::{Trie, Vocabulary};
@@ -34,22 +35,33 @@ const SPELLING: usize = 96;
 /// The distances of one program with one vocabulary.
 #[derive(Debug)]
 pub(crate) struct Distances {
+    to_end: ToEnd,
+    /// If no value had to be new: what a search for a way out goes by.
+    unchecked: OnceLock<ToEnd>,
+    leaves: LeafDistances,
+    new_values: NewValues,
+}
+
+/// The distances in a network.
+#[derive(Debug)]
+pub(crate) struct ToEnd {
     /// From a node to the end of its machine.
     nodes: Box<[u32]>,
     /// Through a machine.
     machines: Box<[u32]>,
-    leaves: LeafDistances,
-    new_values: NewValues,
 }
 
 impl Distances {
     pub(crate) fn new(program: &Program, vocabulary: &Vocabulary) -> Self {
         let leaves = LeafDistances::new(program, vocabulary);
-        let through: Vec<u32> = program.leaf_ids().map(|leaf| leaves.through(program, leaf)).collect();
         let new_values = NewValues::of(program, &leaves);
-        let search = NodeSearch::new(program.network(), &through, &new_values, vocabulary.trie());
-        let (nodes, machines) = search.run();
-        Self { nodes, machines, leaves, new_values }
+        let to_end = ToEnd::new(program, &leaves, Some(&new_values), vocabulary);
+        Self { to_end, unchecked: OnceLock::new(), leaves, new_values }
+    }
+
+    /// The same as [`Self::state`] and [`Self::rounds`] if no value had to be new.
+    pub(crate) fn unchecked(&self, program: &Program, vocabulary: &Vocabulary) -> &ToEnd {
+        self.unchecked.get_or_init(|| ToEnd::new(program, &self.leaves, None, vocabulary))
     }
 
     pub(crate) fn leaves(&self) -> &LeafDistances {
@@ -57,12 +69,41 @@ impl Distances {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.nodes) + size_of_val(&*self.machines) + self.leaves.heap_bytes()
+        let parts = self.unchecked.get().into_iter().chain([&self.to_end]);
+        parts.map(ToEnd::heap_bytes).sum::<usize>() + self.leaves.heap_bytes()
     }
 
     /// What values cost that must be new.
     pub(crate) fn new_values(&self) -> &NewValues {
         &self.new_values
+    }
+
+    /// From a state to the end of its machine.
+    pub(crate) fn state(&self, program: &Program, state: NetState) -> u32 {
+        self.to_end.state(program, state)
+    }
+
+    /// For so many more rounds of a machine.
+    pub(crate) fn rounds(&self, machine: MachineId, rounds: u32) -> u32 {
+        self.to_end.rounds(machine, rounds)
+    }
+}
+
+impl ToEnd {
+    fn new(
+        program: &Program,
+        leaves: &LeafDistances,
+        new_values: Option<&NewValues>,
+        vocabulary: &Vocabulary,
+    ) -> Self {
+        let through: Vec<u32> = program.leaf_ids().map(|leaf| leaves.through(program, leaf)).collect();
+        let search = NodeSearch::new(program.network(), &through, new_values, vocabulary.trie());
+        let (nodes, machines) = search.run();
+        Self { nodes, machines }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.nodes) + size_of_val(&*self.machines)
     }
 
     /// From a state to the end of its machine.
@@ -94,7 +135,8 @@ struct NodeSearch<'n> {
     network: &'n Network,
     /// Through each leaf.
     leaves: &'n [u32],
-    new_values: &'n NewValues,
+    /// What values cost that must be new; nothing if that does not matter.
+    new_values: Option<&'n NewValues>,
     nodes: Vec<u32>,
     machines: Vec<u32>,
     /// Who comes to a node by one token, by a split or by a call; whose start it is.
@@ -112,7 +154,7 @@ enum Item {
 }
 
 impl<'n> NodeSearch<'n> {
-    fn new(network: &'n Network, leaves: &'n [u32], new_values: &'n NewValues, trie: &Trie) -> Self {
+    fn new(network: &'n Network, leaves: &'n [u32], new_values: Option<&'n NewValues>, trie: &Trie) -> Self {
         let mut before = Vec::new();
         let mut calls = Vec::new();
         for (at, node) in (0..).map(NodeId).zip(&network.nodes) {
@@ -189,7 +231,7 @@ impl<'n> NodeSearch<'n> {
     fn call(&self, node: NodeId, callee: Callee) -> u32 {
         match callee {
             Callee::Leaf(leaf) => self.leaves[leaf.index()],
-            Callee::Check => self.new_values.more(node).unwrap_or(NEVER),
+            Callee::Check => self.new_values.map_or(0, |values| values.more(node).unwrap_or(NEVER)),
             _ => self.network.machine_of(callee).map_or(NEVER, |machine| {
                 let through = self.machines[machine.index()];
                 match callee {

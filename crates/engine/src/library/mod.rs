@@ -25,7 +25,7 @@ use maskwright_vocab::{Trie, TrieNode, Vocabulary};
 
 pub(crate) use self::bitset::{Words, ones, set_bits};
 pub(crate) use self::bytes::{Bytes, GroupedKinds, Kinds, utf8};
-pub(crate) use self::distance::Distances;
+pub(crate) use self::distance::{Distances, ToEnd};
 pub(crate) use self::leaf_distance::NEVER;
 pub(crate) use self::leaf_tokens::{Boundaries, LeafTokens, NumberedTrie, SuffixSource, Tokens};
 pub(crate) use self::memo::{

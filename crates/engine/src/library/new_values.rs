@@ -14,6 +14,7 @@ use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 
 use super::leaf_distance::{InLeaf, LeafDistances, NEVER, after};
+use crate::count::UNBOUNDED;
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::program::network::{Callee, Node, NodeId};
 use crate::program::{LeafId, Program};
@@ -131,7 +132,7 @@ fn plain_bytes() -> ByteSet {
 
 fn measure(program: &Program, distances: &LeafDistances, id: LeafId) -> Option<Cost> {
     let (leaf, start) = (program.leaf(id), program.leaf(id).start());
-    if !leaf.is_string() || !distances.is_by_bytes() {
+    if !leaf.is_string() || leaf.bounds().max != UNBOUNDED || !distances.is_by_bytes() {
         return None;
     }
     let (automaton, more) = match leaf {

@@ -5,11 +5,15 @@
 //! Every token leaves a [`Checkpoint`], and everything that is made on the way is only ever added to, so to take a token back is to cut
 //! off what came after the checkpoint before.
 
+use std::sync::PoisonError;
+
 use maskwright_vocab::{MARK, TokenId, number_spelling};
 use smallvec::SmallVec;
 
 use super::budget::Charge;
 use super::{Checkpoint, MatchError, Matcher};
+use crate::distinct::registers::MOST_VALUES;
+use crate::leaf::Leaf;
 use crate::parser::inside::run_inside_leaf;
 use crate::parser::stack::{Arena, Resume, StackId};
 use crate::parser::step;
@@ -244,6 +248,10 @@ impl Matcher {
         current: &mut Vec<Thread>,
         now: &Checkpoint,
     ) -> Result<(), MatchError> {
+        let values = self.distinct.as_ref().map_or(0, |distinct| distinct.registers.len());
+        if values > MOST_VALUES && self.bound.program().leaves().iter().any(Leaf::is_bounded_string) {
+            self.buffers.meter.give_up();
+        }
         self.within_limits_so_far()?;
         if self.bound.program().may_run_out() {
             result = self.check_distinct(result, bytes, current, now);
@@ -413,6 +421,7 @@ impl Matcher {
 
     /// Forgets what was made since a checkpoint.
     pub(super) fn restore(&mut self, checkpoint: &Checkpoint) {
+        *self.told.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         self.arena.truncate(checkpoint.mark);
         self.arena.token = checkpoint.tokens;
         if let Some(distinct) = &mut self.distinct {

@@ -1,5 +1,7 @@
 //! A guaranteed finish: what [`crate::budget`] decides, applied to a matcher.
 
+use std::sync::PoisonError;
+
 use maskwright_vocab::TokenId;
 
 use super::row::{MaskRow, RowSink};
@@ -29,11 +31,20 @@ impl Matcher {
         if self.is_terminated() || self.is_accepting() {
             return Some((u32::from(!self.is_terminated()), false));
         }
+        // Whoever was told a number can count on it, though what the search has remembered may be forgotten by now.
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, tokens)) = told.filter(|(steps, _)| *steps == self.steps()) {
+            return Some((tokens, false));
+        }
         let token = i64::from(self.now().tokens);
         let (bound, arena, distinct) = (&*self.bound, &self.arena, self.distinct.as_deref());
         let mut least = LeastView::new(bound, arena, ENDLESS, distinct, true);
         match least.least(self.threads(), None, (token, u32::MAX), Begun::AsSeen, STEPS) {
-            Least::Tokens(tokens) => Some((tokens.checked_add(1)?, false)),
+            Least::Tokens(tokens) => {
+                let tokens = tokens.checked_add(1)?;
+                *told = Some((self.steps(), tokens));
+                Some((tokens, false))
+            }
             Least::More => None,
             Least::Unknown => u32::try_from(self.upper_bound()? + 1).ok().map(|tokens| (tokens, true)),
         }
@@ -261,4 +272,79 @@ pub(crate) enum Charge {
     InTime,
     /// It is only tried.
     Nothing,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use maskwright_grammar::{GrammarBuilder, RuleId};
+    use maskwright_vocab::VocabularyBuilder;
+
+    use super::{Budget, Charge, Matcher, TokenId};
+    use crate::parser::meter::Over;
+    use crate::{AutomatonCache, BoundProgram, Library, Limits, compile, looked};
+
+    /// A matcher of a grammar for which there are tokens of two letters.
+    fn matcher(limits: &Limits, grammar: impl FnOnce(&mut GrammarBuilder, RuleId)) -> Matcher {
+        let mut vocabulary = VocabularyBuilder::new();
+        for (id, token) in (0..).zip([&b"a"[..], b"b", b"ab", b"ba"]) {
+            vocabulary.token(TokenId(id), token).unwrap();
+        }
+        vocabulary.special(TokenId(4), "<end>").unwrap().eos(TokenId(4));
+        let library = Arc::new(Library::new(Arc::new(vocabulary.finish().unwrap())));
+        let mut builder = GrammarBuilder::new();
+        let root = builder.declare("root");
+        grammar(&mut builder, root);
+        let grammar = builder.finish(root).unwrap();
+        let program = compile(&grammar, &AutomatonCache::default(), limits).unwrap();
+        Arc::new(BoundProgram::new(Arc::new(program), library)).matcher()
+    }
+
+    /// What cannot be found out within the steps of a token is not taken for "too late".
+    #[test]
+    fn a_search_that_gives_up_says_so() {
+        for (steps, is_decided) in [(1_000, true), (0, false)] {
+            let mut limits = Limits::default();
+            limits.mask_steps = steps;
+            // One token that runs over the border of two rules, where the upper bound counts two.
+            let mut matcher = matcher(&limits, |grammar, root| {
+                let (a, b, more) = (grammar.bytes(b"a"), grammar.bytes(b"b"), grammar.declare("more"));
+                let (again, rest) = (grammar.rule(root), grammar.rule(more));
+                let longer = grammar.seq([b, again]);
+                let either = grammar.alt([longer, b]);
+                grammar.define(more, either);
+                let all = grammar.seq([a, rest]);
+                grammar.define(root, all);
+            });
+            matcher.set_budget(Some(Budget::new(3))).unwrap();
+            *matcher.bound().shortest() = crate::library::ShortestPaths::new(matcher.bound().program());
+            let mut threads = matcher.threads().to_vec();
+            matcher.buffers.meter.start(u64::MAX);
+            assert_eq!(matcher.enforce(&mut threads, Charge::Token), is_decided);
+            assert_eq!(matcher.buffers.meter.over(), (!is_decided).then_some(Over::Steps));
+        }
+    }
+
+    /// What was found once is not searched again at the same place, where the search might not come so far.
+    #[test]
+    fn a_number_that_was_told_is_remembered() {
+        let mut matcher = matcher(&Limits::default(), |grammar, root| {
+            let long = grammar.bytes(&b"ab".repeat(40));
+            grammar.define(root, long);
+        });
+        matcher.accept(TokenId(2)).unwrap();
+        assert_eq!(matcher.shortest_completion(), Some(40));
+        *matcher.bound().shortest() = crate::library::ShortestPaths::new(matcher.bound().program());
+        looked::take();
+        assert_eq!(matcher.set_budget(Some(Budget::new(40))), Ok(()));
+        assert_eq!(looked::take(), 0);
+        // Somewhere else it is another number.
+        matcher.set_budget(None).unwrap();
+        matcher.accept(TokenId(0)).unwrap();
+        assert_eq!(matcher.shortest_completion(), Some(40), "`ba` and so on, and `b`");
+        matcher.undo(1);
+        matcher.accept(TokenId(2)).unwrap();
+        assert_eq!(matcher.shortest_completion(), Some(39));
+    }
 }

@@ -107,6 +107,11 @@ impl Meter {
         true
     }
 
+    /// How many steps are left.
+    pub(crate) fn left(&self) -> u64 {
+        if self.over.is_some() { 0 } else { self.left + u64::from(self.credit) }
+    }
+
     /// The work has to end, because a part of it had to.
     pub(crate) fn give_up(&mut self) {
         (self.over, self.credit) = (self.over.or(Some(Over::Steps)), 0);

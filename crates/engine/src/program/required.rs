@@ -87,6 +87,8 @@ pub(super) fn exits(network: &Network, joints: &Joints, leaves: &[Leaf]) -> (Exi
 pub(crate) struct Lost {
     /// The scopes that require such a value.
     pub(crate) scopes: Vec<ExprId>,
+    /// All that they require is in the network, so it needs itself without an end.
+    pub(crate) is_endless: bool,
     /// A scope in which another value needs such a one.
     pub(crate) need: Option<(ExprId, Need)>,
 }
@@ -100,11 +102,13 @@ pub(crate) fn lost(network: &Network) -> Lost {
     }
     let joints = Joints::of(network);
     let endings = Endings::of(network, &joints);
+    lost.is_endless = true;
     for (index, scope) in (0..).map(ScopeId).zip(&network.scopes) {
         if !endings.scopes[index.index()] {
             lost.scopes.push(scope.expr);
+            lost.is_endless &= endings.has_required(scope, |_| true);
         } else if !scope.needs.is_empty()
-            && let Some(written) = endings.written(scope)
+            && let Some(written) = endings.written(scope, |joint| endings.joints[joint.index()])
             && let Some(need) = scope
                 .needs
                 .iter()
@@ -149,7 +153,8 @@ impl<'n> Endings<'n> {
                 }
             }
             for (index, scope) in network.scopes.iter().enumerate() {
-                if ended[scope.body.index()] && !endings.scopes[index] && endings.has_required(scope) {
+                let ends = |joint: Joint| endings.joints[joint.index()];
+                if ended[scope.body.index()] && !endings.scopes[index] && endings.has_required(scope, ends) {
                     endings.scopes[index] = true;
                     work.extend_from_slice(back.calls.of(scope.body.0));
                 }
@@ -172,21 +177,20 @@ impl<'n> Endings<'n> {
         passes && self.machines.successors(joint).any(|next| self.joints[next.index()])
     }
 
-    fn has_required(&self, scope: &Scope) -> bool {
+    /// Whether all that a scope requires can be written at some of its joints.
+    fn has_required(&self, scope: &Scope, among: impl Fn(Joint) -> bool) -> bool {
         scope.required.is_empty()
             || self
-                .written(scope)
+                .written(scope, among)
                 .is_none_or(|written| scope.required.iter().all(|name| written.contains(&**name)))
     }
 
-    /// The names that can be written in a scope; `None` if it has values of which that is not known.
-    fn written(&self, scope: &Scope) -> Option<FxHashSet<&[u8]>> {
+    /// The names that can be written in a scope at some of its joints; `None` if it has values of which that is not known.
+    fn written(&self, scope: &Scope, among: impl Fn(Joint) -> bool) -> Option<FxHashSet<&[u8]>> {
         let Machines { network, joints, nodes, .. } = &self.machines;
         let parts = self.machines.parts(scope.body);
         let mut written = FxHashSet::default();
-        for joint in
-            parts.iter().flat_map(|part| &nodes[part.index()]).filter(|joint| self.joints[joint.index()])
-        {
+        for joint in parts.iter().flat_map(|part| &nodes[part.index()]).filter(|joint| among(**joint)) {
             let node = joints.node(*joint);
             if network.unnamed_checks.contains(&node) {
                 return None;

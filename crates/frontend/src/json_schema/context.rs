@@ -73,10 +73,7 @@ impl<'s> Context<'s> {
     /// may be left out.
     pub(crate) fn unsatisfiable(mut self, is_endless: bool) -> SchemaError {
         if is_endless {
-            let message = "the recursion never ends: every value must contain another one".to_owned();
-            let help = "make one of the references optional";
-            self.problem(Reason::Unsatisfiable, PathId::ROOT, "", message, help);
-            return self.error;
+            return SchemaError::unsatisfiable("", true);
         }
         for clash in core::mem::take(&mut self.clashes) {
             self.error.insert(clash);

@@ -14,6 +14,10 @@ use crate::problems::{Problems, write_at};
 /// Why a schema was refused.
 pub type SchemaError = Problems<Problem>;
 
+/// A recursion without an end, and what to do about it.
+pub(crate) const ENDLESS: (&str, &str) =
+    ("the recursion never ends: every value must contain another one", "make one of the references optional");
+
 /// One thing that is wrong with a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -51,6 +55,24 @@ pub enum Reason {
 }
 
 impl SchemaError {
+    /// No document satisfies a schema, as was found out when its grammar was compiled: every value must contain another one, or more values must differ than
+    /// there are.
+    pub fn unsatisfiable(pointer: &str, is_endless: bool) -> Self {
+        let (message, help) = if is_endless {
+            ENDLESS
+        } else {
+            let message = "this allows no value: more values must differ than there are, or a key is required of which no value is possible";
+            (message, "ask for fewer, or allow more different ones")
+        };
+        Self::of(Problem {
+            reason: Reason::Unsatisfiable,
+            pointer: pointer.to_owned(),
+            keyword: String::new(),
+            message: message.to_owned(),
+            help: help.to_owned(),
+        })
+    }
+
     pub(crate) fn of(problem: Problem) -> Self {
         let mut error = Self::default();
         error.insert(problem);

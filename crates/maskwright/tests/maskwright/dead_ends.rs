@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder, Whitespace};
 use maskwright::{
-    Budget, CompiledConstraint, Compiler, Constraint, MatchError, Options, Strategy, TokenId, Vocabulary,
-    VocabularyBuilder,
+    Budget, CompiledConstraint, Compiler, Constraint, Error, MatchError, Options, Strategy, TokenId,
+    Vocabulary, VocabularyBuilder,
 };
 
 /// Every byte, and tokens that write parts of words, several values, or the end of one and the beginning of the next.
@@ -303,6 +303,102 @@ fn short_ways_are_found_beside_endless_ones() {
             assert!(walk(schema, order, 20, 200) > 0, "{schema} ({order:?}): no walk came to an end");
         }
     }
+}
+
+/// The nearest end is tried first: it is found also where it is long, because of line breaks or of strings that have to hold something.
+#[test]
+fn ways_out_are_found_by_their_length() {
+    let indent = Whitespace::Indent(2);
+    let cases: [(&str, Whitespace, &[&str]); 6] = [
+        (
+            r##"{"items":{"type":"array","items":{"$ref":"#","type":"array"},"prefixItems":[{"type":"array","unevaluatedItems":false},{}],"contains":{"type":"boolean"},"uniqueItems":true},"minItems":2}"##,
+            indent.clone(),
+            &["[\n  [\n    [],\n    true,\n    [\n      [\n        [],\n        false"],
+        ),
+        // The line break behind `1` is not one that may be left out.
+        (
+            r#"{"contains":{"type":"array","items":{"type":"integer","exclusiveMinimum":0,"maximum":1},"minItems":2},"maxContains":3,"uniqueItems":true,"unevaluatedItems":true}"#,
+            Whitespace::Natural,
+            &["[", "[\n  [\n    1,\n    1"],
+        ),
+        (
+            r#"{"items":{"maxLength":2},"contains":{"type":"string","pattern":"(b|b)$"},"uniqueItems":true}"#,
+            indent,
+            &["[", "[\n  {}", "[\n  \"a"],
+        ),
+        (
+            r#"{"uniqueItems":true,"anyOf":[{"items":{"type":"string","maxLength":2},"contains":{"pattern":"9]|()2}$"}}]}"#,
+            Whitespace::Compact,
+            &["", "[", "[\"9", "[\"aa\",\""],
+        ),
+        (
+            r#"{"items":{"maxLength":5,"pattern":"é{1}b"},"contains":{"type":"string","pattern":"^.[a-c]{2}(ac)|^$"},"uniqueItems":true}"#,
+            Whitespace::Compact,
+            &["", "[", "[1,\"é"],
+        ),
+        (
+            r#"{"additionalProperties":{"items":{"maxLength":2},"contains":{"type":"string","pattern":"^a*[9][^a]{1}"},"uniqueItems":true}}"#,
+            Whitespace::Compact,
+            &["{\":[}]],[ۋ\":[{\":[\":null},", "{\"a\":[\"9b\",\""],
+        ),
+    ];
+    for (schema, style, texts) in cases {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let options =
+                json_schema::Options::default().with_key_order(order).with_whitespace(style.clone());
+            let bound = with_options(options).compile(&Constraint::json_schema(schema)).expect(schema);
+            for text in texts {
+                compare_with_tokens(&bound, text);
+            }
+        }
+    }
+}
+
+/// A word that must come twice where values differ is impossible, though there are a million other strings of one character.
+#[test]
+fn short_strings_are_no_reason_to_go_on() {
+    let schema = r#"{"properties":{"a":{"type":"array","contains":{"const":"ab","minLength":2},"minContains":2,"maxContains":3,"uniqueItems":true}}}"#;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect(schema);
+        for text in ["", "{\"", "{\"b\":"] {
+            compare_with_tokens(&bound, text);
+        }
+        assert!(bound.matcher().accept_bytes(br#"{"a":["#).is_err(), "no such array is possible");
+        assert!(bound.matcher().accept_bytes(br#"{"b":["ab","ab"]}"#).is_ok());
+    }
+    // Strings of one character, and no other: each may stand there once.
+    let schema =
+        r#"{"items":{"type":"string","maxLength":1},"uniqueItems":true,"type":"array","minItems":3}"#;
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(schema)).expect(schema);
+    for text in
+        ["[", "[\"a\",\"", "[\"a\",\"\",\"a", "[\"a\",\"\",\"b\"", "[\"a\",\"\\u00", "[\"a\",\"\\u006"]
+    {
+        if bound.matcher().accept_bytes(text.as_bytes()).is_ok() {
+            compare_with_tokens(&bound, text);
+        }
+    }
+    assert!(bound.matcher().accept_bytes(br#"["a","a"#).is_err(), "`a` stands there");
+}
+
+/// Short strings count as endless, so that a text with as many of them as there might not be enough for is an error and not a dead end.
+#[test]
+fn short_strings_do_not_run_out_in_silence() {
+    let schema = r#"{"type":"array","items":{"type":"string","maxLength":1},"uniqueItems":true}"#;
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(schema)).expect(schema);
+    let mut matcher = bound.matcher();
+    matcher.accept_bytes(b"[").expect("an array begins");
+    let mut characters = ('\u{1000}'..=char::MAX).map(|character| format!("\"{character}\","));
+    let refused = loop {
+        // Many at once, because nothing is asked between them.
+        let text: String = characters.by_ref().take(4_096).collect();
+        assert!(!text.is_empty(), "the error comes before the strings run out");
+        if let Err(error) = matcher.accept_bytes(text.as_bytes()) {
+            break error;
+        }
+    };
+    assert!(refused.is_limit(), "{refused}");
+    let written = matcher.steps() * 4_096;
+    assert!((400_000..600_000).contains(&written), "{written}");
 }
 
 /// Which tokens may end a string and begin another value is known from its first character on. The answer must be the one of a matcher that comes there anew.
@@ -654,5 +750,29 @@ fn no_literal_leads_to_words_that_were_seen() {
             let bound = with_options(options).compile(&Constraint::json_schema(schema.as_str()));
             compare_with_tokens(&bound.expect(&schema), text);
         }
+    }
+}
+
+/// A recursion without an end is told in the same way, whether it is found in the schema's order of keys or in any, and by whom.
+#[test]
+fn what_never_ends_is_refused_in_the_same_words() {
+    let cases = [
+        r##"{"type":"object","properties":{"kind":{"enum":["a","b"]},"next":{"$ref":"#"}},"required":["kind","next"]}"##,
+        r##"{"type":"object","properties":{"next":{"type":"array","minItems":1,"items":{"$ref":"#"}}},"required":["next"]}"##,
+    ];
+    for schema in cases {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let result = compiler(order).compile(&Constraint::json_schema(schema));
+            let error = result.map(|_| ()).expect_err(schema);
+            let message = "(root): the recursion never ends: every value must contain another one; make one of the references optional";
+            assert_eq!(error.to_string(), message, "{schema} ({order:?})");
+            assert!(matches!(error, Error::Schema(_)), "{schema} ({order:?})");
+        }
+    }
+    // Where values run out, the error names the place.
+    let schema = r#"{"type":"object","properties":{"a":{"type":"array","contains":{"enum":[""]},"minContains":2,"uniqueItems":true}},"required":["a"]}"#;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let error = compiler(order).compile(&Constraint::json_schema(schema)).map(|_| ()).expect_err(schema);
+        assert!(error.to_string().starts_with("/properties/a: this allows no value"), "{error}");
     }
 }

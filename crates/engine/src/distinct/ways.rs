@@ -1,0 +1,129 @@
+//! How far it is to the end of a text if no value had to be new.
+//!
+//! A search for a way out writes what is nearest to the end, and goes astray only where a value is not new:
+//!
+//! ```text
+//!   [        another item is asked for that has a `b` in it:     `"` `b` `"` `]` are missing, so of all strings that may come, those with a `b` are first
+//! ```
+//! The distances need not be exact: they say what is tried first, and never what is possible.
+
+use core::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use super::trial::Trial;
+use crate::library::ToEnd;
+use crate::parser::stack::{Frame, Resume, StackId, Top};
+use crate::parser::thread::Thread;
+use crate::parser::waiting::Waiting;
+use crate::program::{At, Place};
+
+/// How many bytes a required key takes that is missing, about.
+const KEY_BYTES: u32 = 8;
+/// No place is farther from the end than this.
+const FAR: u32 = 1 << 20;
+
+/// What is known of stacks: how far it is from there to the end.
+#[derive(Debug, Default)]
+pub(super) struct Ways {
+    below: FxHashMap<StackId, u32>,
+}
+
+impl Trial<'_> {
+    /// Puts those of some bytes last that lead to the nearest end, but required names behind them. Returns how far it is.
+    pub(super) fn nearest_last(&mut self, threads: &[Thread], bytes: &mut [u8], ways: &mut Ways) -> u32 {
+        let mut waiting = Vec::new();
+        self.wait(threads, &mut waiting);
+        self.buffers.meter.spend((waiting.len() * bytes.len()) as u32);
+        let mut nearest = [FAR; 256];
+        for waiting in &waiting {
+            let below = self.way_below(waiting.thread.stack, ways);
+            for &byte in bytes.iter().filter(|byte| waiting.first.contains(**byte)) {
+                let way = self.way_behind(waiting, byte).saturating_add(below);
+                let known = &mut nearest[usize::from(byte)];
+                *known = way.min(*known);
+            }
+        }
+        let required = self.required_bytes(threads);
+        bytes.sort_by_key(|byte| (required.contains(*byte), Reverse(nearest[usize::from(*byte)])));
+        bytes.iter().map(|byte| nearest[usize::from(*byte)]).min().unwrap_or(FAR)
+    }
+
+    /// From behind a byte to the end of the machine or leaf that takes it.
+    fn way_behind(&self, waiting: &Waiting, byte: u8) -> u32 {
+        let program = self.bound.program();
+        let state = match waiting.thread.at {
+            At::Leaf(leaf, state) => {
+                let count = waiting.thread.count;
+                return match program.step_leaf(leaf, state, count, byte) {
+                    Some((At::Leaf(leaf, state), count)) => {
+                        let count = count.single().unwrap_or(program.leaf(leaf).bounds().min);
+                        self.bound.distances().leaves().leaf(program, leaf, state, count)
+                    }
+                    Some((At::Network(_), _)) => 0,
+                    None => FAR,
+                };
+            }
+            At::Network(state) => state,
+        };
+        let next = match program.place(state) {
+            Place::Done => None,
+            Place::Node { next, .. } => Some(program.behind(next)),
+            Place::Cell(cell) => program.step(cell, byte),
+        };
+        next.map_or(FAR, |next| self.unchecked().state(program, next))
+    }
+
+    /// From a stack to the end of the text.
+    fn way_below(&self, stack: StackId, ways: &mut Ways) -> u32 {
+        let mut work = vec![stack];
+        while let Some(&stack) = work.last() {
+            if ways.below.contains_key(&stack) {
+                work.pop();
+                continue;
+            }
+            let waiting = work.len();
+            let known = |stack: &StackId| ways.below.get(stack).copied();
+            let way = match self.arena.top(stack) {
+                Top::Frame(frame, _) if matches!(frame.resume(), Resume::Finish) => 0,
+                Top::Frame(frame, below) => {
+                    if let Some(way) = known(&below) {
+                        way.saturating_add(self.way_of(frame)).min(FAR)
+                    } else {
+                        work.push(below);
+                        0
+                    }
+                }
+                Top::Union([]) => 0,
+                Top::Union(members) => {
+                    work.extend(members.iter().filter(|member| known(member).is_none()));
+                    members.iter().filter_map(known).min().unwrap_or(FAR)
+                }
+            };
+            if work.len() == waiting {
+                ways.below.insert(stack, way);
+            }
+        }
+        ways.below[&stack]
+    }
+
+    fn way_of(&self, frame: Frame) -> u32 {
+        let program = self.bound.program();
+        match frame.resume() {
+            Resume::At(state) => self.unchecked().state(program, state),
+            Resume::Loop { index, rounds } => {
+                let counted = program.counted(index);
+                let left = program.counts().need(rounds, counted.bounds());
+                self.unchecked().rounds(counted.body, left)
+            }
+            Resume::Scope { index, register } => {
+                self.registers.lacks(register, program.scope(index)).saturating_mul(KEY_BYTES)
+            }
+            Resume::Words { .. } | Resume::Limit { .. } | Resume::Finish => 0,
+        }
+    }
+
+    fn unchecked(&self) -> &ToEnd {
+        self.bound.distances().unchecked(self.bound.program(), self.bound.vocabulary())
+    }
+}
