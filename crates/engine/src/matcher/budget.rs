@@ -305,8 +305,7 @@ mod tests {
     #[test]
     fn a_search_that_gives_up_says_so() {
         for (steps, is_decided) in [(1_000, true), (0, false)] {
-            let mut limits = Limits::default();
-            limits.mask_steps = steps;
+            let limits = Limits { mask_steps: steps, ..Limits::default() };
             // One token that runs over the border of two rules, where the upper bound counts two.
             let mut matcher = matcher(&limits, |grammar, root| {
                 let (a, b, more) = (grammar.bytes(b"a"), grammar.bytes(b"b"), grammar.declare("more"));
