@@ -25,6 +25,9 @@ impl Settings {
             Whitespace::Tidy if document.depth() > 20 => (vec![Layout::Compact, Layout::Spaced], Vec::new()),
             Whitespace::Tidy => (all.to_vec(), Vec::new()),
             Whitespace::Natural => (all.to_vec(), Vec::new()),
+            Whitespace::Flexible { max_run } if document.depth() * 2 + 1 > max_run as usize => {
+                (vec![Layout::Compact, random, Layout::Spaced], Vec::new())
+            }
             _ => (vec![Layout::Compact, random, Layout::Spaced, Layout::Indented], Vec::new()),
         }
     }
