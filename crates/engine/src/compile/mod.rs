@@ -72,14 +72,12 @@ fn compile_rest(
     leaves.dead = dead;
     let facts = facts::gather(grammar, &leaves)?;
     let root = grammar.rule(grammar.root());
-    if !facts.productive[root.expr().index()]
-        // Operands come before the expressions that use them, so this is the innermost.
-        && let Some(&inner) = dead.iter().min_by_key(|scope| scope.index())
-    {
-        return Err(CompileError::ValuesRunOut { place: Place::of(inner), is_endless }.named(grammar));
-    }
     if !facts.productive[root.expr().index()] {
-        return Err(CompileError::Empty { rule: root.name().into() });
+        return Err(match dead.iter().min() {
+            // Operands come before the expressions that use them, so this is the innermost.
+            Some(&inner) => CompileError::ValuesRunOut { place: Place::of(inner), is_endless }.named(grammar),
+            None => CompileError::Empty { rule: root.name().into() },
+        });
     }
     let deep = grammar.expr_ids().find(|id| facts.depth[id.index()] > limits.depth);
     if let Some(expr) = deep {

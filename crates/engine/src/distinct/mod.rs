@@ -7,11 +7,11 @@ mod bracketed;
 mod calm;
 mod commas;
 pub(crate) mod filter;
+mod nearest;
 mod out;
 pub(crate) mod registers;
 pub(crate) mod search;
 pub(crate) mod trial;
-mod ways;
 
 use self::registers::{Mark, Registers, Remembering};
 use self::trial::SearchCache;

@@ -11,7 +11,8 @@
 //!   the next byte of     [ 4     [true, 12     [true,true, 20          the `f` of [false 20
 //! ```
 //!
-//! After the first round, the byte comes first that leads to the nearest end, as far as that is from there if no value had to be new ([`Ways`]), and cheapest first that distance counts, too.
+//! From the second round on, bytes are tried in the order of their distance to the end of the text, taken as if no value had to be new ([`DistancesBelow`]). Cheapest first adds that distance
+//! to what a text costs.
 //!
 //! A value has many spellings: `"a"` and `"\u0061"`, `1` and `1.0`. One of them is enough, so only the shortest is tried. What was
 //! written before the search began is left as it is.
@@ -26,10 +27,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::Distinct;
+use super::nearest::DistancesBelow;
 use super::out::Above;
 use super::registers;
 use super::trial::{Outs, Trial};
-use super::ways::Ways;
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::library::BoundProgram;
 use crate::parser::mask::is_in_string;
@@ -176,7 +177,7 @@ struct Search {
     /// Whether there were some.
     is_cut: bool,
     /// How far it is to the end, if that is what bytes are ordered by.
-    ways: Option<Ways>,
+    distances: Option<DistancesBelow>,
 }
 
 impl Search {
@@ -372,9 +373,10 @@ impl Trial<'_> {
         let depth = self.depth(threads);
         for (at, (order, deeper, bytes)) in ROUNDS.into_iter().enumerate() {
             let deepest = depth.saturating_add(deeper);
-            // PERF: nearly all ways out are found in the first round, and a large program takes a while to measure.
-            let ways = (at > 0).then(Ways::default);
-            let found = self.attempt(|this, _| this.search_round(threads, (order, ways), deepest, bytes));
+            // PERF: nearly every search ends in the first round, and a large program takes a while to measure.
+            let distances = (at > 0).then(DistancesBelow::default);
+            let found =
+                self.attempt(|this, _| this.search_round(threads, (order, distances), deepest, bytes));
             match found {
                 Round::Found => return Some(true),
                 Round::Nothing => return self.buffers.meter.over().is_none().then_some(false),
@@ -389,7 +391,7 @@ impl Trial<'_> {
     fn search_round(
         &mut self,
         threads: &[Thread],
-        (order, ways): (Order, Option<Ways>),
+        (order, distances): (Order, Option<DistancesBelow>),
         deepest: usize,
         mut bytes_left: usize,
     ) -> Round {
@@ -405,7 +407,7 @@ impl Trial<'_> {
             freest: FxHashMap::default(),
             deepest,
             is_cut: false,
-            ways,
+            distances,
         };
         self.go_on(&mut search, threads.to_vec(), None, (0, 0));
         while let Some((_, at)) = search.agenda.pop() {
@@ -559,9 +561,12 @@ impl Trial<'_> {
             };
             *left = less;
         }
-        let mut bytes = self.order(&threads, search.from);
-        let rest = match &mut search.ways {
-            Some(ways) => self.nearest_last(&threads, &mut bytes, ways).saturating_mul(BYTE_MISSING),
+        let required = self.required_bytes(&threads);
+        let mut bytes = self.order(&threads, required, search.from);
+        let rest = match &mut search.distances {
+            Some(distances) => {
+                self.nearest_last(&threads, required, &mut bytes, distances).saturating_mul(BYTE_MISSING)
+            }
             None => 0,
         };
         let chosen = if bytes.len() > 1 { CHOSEN_BYTE } else { ONLY_BYTE };
@@ -714,8 +719,8 @@ impl Trial<'_> {
     }
 
     /// The bytes to try, the last first: what may end something comes before everything else. White space between values, which is a
-    /// leaf, leads nowhere else than what can come without it. `from` is where the search began.
-    fn order(&mut self, threads: &[Thread], from: usize) -> Vec<u8> {
+    /// leaf, leads nowhere else than what can come without it. `required` go on with a key that is missing, and `from` is where the search began.
+    fn order(&mut self, threads: &[Thread], required: ByteSet, from: usize) -> Vec<u8> {
         let live = self.live(threads);
         let in_number = threads.iter().all(|thread| self.number(thread).is_some());
         let is_shortest = |&byte: &u8| {
@@ -732,7 +737,6 @@ impl Trial<'_> {
             let text = self.text_bytes(threads);
             bytes.retain(|byte| !is_space(byte) || text.contains(*byte));
         }
-        let required = self.required_bytes(threads);
         let narrow = self.narrow_bytes(threads);
         // Inside a string, brackets and commas are text, and the quote is its end. What opens something comes last: a recursion could go on for ever.
         let in_string = threads.iter().any(|thread| is_in_string(self.bound.program(), thread));
@@ -758,7 +762,7 @@ impl Trial<'_> {
     }
 
     /// The bytes that go on with a key that is required and missing, if the text ends inside a key.
-    pub(super) fn required_bytes(&mut self, threads: &[Thread]) -> ByteSet {
+    fn required_bytes(&mut self, threads: &[Thread]) -> ByteSet {
         let mut bytes = ByteSet::EMPTY;
         let Some(quote) = value::opening_quote(self.text, MAX_KEY_BYTES) else { return bytes };
         let (typed, true) = value::prefix(&self.text[quote + 1..]) else { return bytes };

@@ -662,7 +662,7 @@ mod tests {
             "  a", ",", ", a", "-",
         ];
         let mut builder = VocabularyBuilder::new();
-        // More words than make it worth while to ask about a subtree.
+        // Enough words behind one space for a bitset.
         let words = (0..200).map(|n| {
             format!(" w{}", "abcdefgh".repeat(n / 26) + &char::from(b'a' + (n % 26) as u8).to_string())
         });

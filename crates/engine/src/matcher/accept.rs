@@ -421,7 +421,7 @@ impl Matcher {
 
     /// Forgets what was made since a checkpoint.
     pub(super) fn restore(&mut self, checkpoint: &Checkpoint) {
-        *self.told.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.known_completion.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         self.arena.truncate(checkpoint.mark);
         self.arena.token = checkpoint.tokens;
         if let Some(distinct) = &mut self.distinct {

@@ -31,9 +31,9 @@ impl Matcher {
         if self.is_terminated() || self.is_accepting() {
             return Some((u32::from(!self.is_terminated()), false));
         }
-        // Whoever was told a number can count on it, though what the search has remembered may be forgotten by now.
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, tokens)) = told.filter(|(steps, _)| *steps == self.steps()) {
+        // A number that was given out stays valid, even if the cache of shortest paths was cleared since.
+        let mut known = self.known_completion.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, tokens)) = known.filter(|(steps, _)| *steps == self.steps()) {
             return Some((tokens, false));
         }
         let token = i64::from(self.now().tokens);
@@ -42,7 +42,7 @@ impl Matcher {
         match least.least(self.threads(), None, (token, u32::MAX), Begun::AsSeen, STEPS) {
             Least::Tokens(tokens) => {
                 let tokens = tokens.checked_add(1)?;
-                *told = Some((self.steps(), tokens));
+                *known = Some((self.steps(), tokens));
                 Some((tokens, false))
             }
             Least::More => None,
@@ -327,7 +327,7 @@ mod tests {
 
     /// What was found once is not searched again at the same place, where the search might not come so far.
     #[test]
-    fn a_number_that_was_told_is_remembered() {
+    fn a_number_that_was_found_is_remembered() {
         let mut matcher = matcher(&Limits::default(), |grammar, root| {
             let long = grammar.bytes(&b"ab".repeat(40));
             grammar.define(root, long);

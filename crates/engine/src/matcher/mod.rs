@@ -77,7 +77,7 @@ pub struct Matcher {
     /// When the text must end, if there is a budget or some part of it is limited.
     budget: Option<Box<Deadlines>>,
     /// The least number of tokens to the end, if it was found, and after how many steps that was.
-    told: Mutex<Option<(usize, u32)>>,
+    known_completion: Mutex<Option<(usize, u32)>>,
     /// The mask by reference, if it was asked for.
     borrowed: Option<Box<BorrowedMask>>,
     mask: Option<TokenMask>,
@@ -144,7 +144,7 @@ impl Matcher {
             token: Vec::new(),
             distinct: None,
             budget: None,
-            told: Mutex::default(),
+            known_completion: Mutex::default(),
             borrowed: None,
             mask: None,
         };
@@ -189,7 +189,7 @@ impl Matcher {
 
     /// Back to the beginning of the text. A budget is lifted.
     pub fn reset(&mut self) {
-        self.told = Mutex::default();
+        self.known_completion = Mutex::default();
         self.arena.clear();
         self.arena.token = 0;
         self.history.clear();
@@ -346,7 +346,9 @@ impl Matcher {
             token: Vec::new(),
             distinct: self.distinct.as_ref().map(|distinct| Box::new(distinct.fork())),
             budget: self.budget.clone(),
-            told: Mutex::new(*self.told.lock().unwrap_or_else(PoisonError::into_inner)),
+            known_completion: Mutex::new(
+                *self.known_completion.lock().unwrap_or_else(PoisonError::into_inner),
+            ),
             borrowed: self.borrowed.clone(),
             mask: None,
         }

@@ -9,6 +9,7 @@
 
 use core::cmp::Reverse;
 
+use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 
 use super::trial::Trial;
@@ -25,32 +26,37 @@ const FAR: u32 = 1 << 20;
 
 /// What is known of stacks: how far it is from there to the end.
 #[derive(Debug, Default)]
-pub(super) struct Ways {
+pub(super) struct DistancesBelow {
     below: FxHashMap<StackId, u32>,
 }
 
 impl Trial<'_> {
-    /// Puts those of some bytes last that lead to the nearest end, but required names behind them. Returns how far it is.
-    pub(super) fn nearest_last(&mut self, threads: &[Thread], bytes: &mut [u8], ways: &mut Ways) -> u32 {
+    /// Puts those of some bytes last that lead to the nearest end, but those of required names behind them. Returns how far it is.
+    pub(super) fn nearest_last(
+        &mut self,
+        threads: &[Thread],
+        required: ByteSet,
+        bytes: &mut [u8],
+        known_below: &mut DistancesBelow,
+    ) -> u32 {
         let mut waiting = Vec::new();
         self.wait(threads, &mut waiting);
         self.buffers.meter.spend((waiting.len() * bytes.len()) as u32);
         let mut nearest = [FAR; 256];
         for waiting in &waiting {
-            let below = self.way_below(waiting.thread.stack, ways);
+            let below = self.distance_below(waiting.thread.stack, known_below);
             for &byte in bytes.iter().filter(|byte| waiting.first.contains(**byte)) {
-                let way = self.way_behind(waiting, byte).saturating_add(below);
+                let distance = self.distance_behind(waiting, byte).saturating_add(below);
                 let known = &mut nearest[usize::from(byte)];
-                *known = way.min(*known);
+                *known = distance.min(*known);
             }
         }
-        let required = self.required_bytes(threads);
         bytes.sort_by_key(|byte| (required.contains(*byte), Reverse(nearest[usize::from(*byte)])));
         bytes.iter().map(|byte| nearest[usize::from(*byte)]).min().unwrap_or(FAR)
     }
 
     /// From behind a byte to the end of the machine or leaf that takes it.
-    fn way_behind(&self, waiting: &Waiting, byte: u8) -> u32 {
+    fn distance_behind(&self, waiting: &Waiting, byte: u8) -> u32 {
         let program = self.bound.program();
         let state = match waiting.thread.at {
             At::Leaf(leaf, state) => {
@@ -75,20 +81,20 @@ impl Trial<'_> {
     }
 
     /// From a stack to the end of the text.
-    fn way_below(&self, stack: StackId, ways: &mut Ways) -> u32 {
+    fn distance_below(&self, stack: StackId, known_below: &mut DistancesBelow) -> u32 {
         let mut work = vec![stack];
         while let Some(&stack) = work.last() {
-            if ways.below.contains_key(&stack) {
+            if known_below.below.contains_key(&stack) {
                 work.pop();
                 continue;
             }
             let waiting = work.len();
-            let known = |stack: &StackId| ways.below.get(stack).copied();
-            let way = match self.arena.top(stack) {
+            let known = |stack: &StackId| known_below.below.get(stack).copied();
+            let distance = match self.arena.top(stack) {
                 Top::Frame(frame, _) if matches!(frame.resume(), Resume::Finish) => 0,
                 Top::Frame(frame, below) => {
-                    if let Some(way) = known(&below) {
-                        way.saturating_add(self.way_of(frame)).min(FAR)
+                    if let Some(distance) = known(&below) {
+                        distance.saturating_add(self.distance_of(frame)).min(FAR)
                     } else {
                         work.push(below);
                         0
@@ -101,13 +107,13 @@ impl Trial<'_> {
                 }
             };
             if work.len() == waiting {
-                ways.below.insert(stack, way);
+                known_below.below.insert(stack, distance);
             }
         }
-        ways.below[&stack]
+        known_below.below[&stack]
     }
 
-    fn way_of(&self, frame: Frame) -> u32 {
+    fn distance_of(&self, frame: Frame) -> u32 {
         let program = self.bound.program();
         match frame.resume() {
             Resume::At(state) => self.unchecked().state(program, state),
