@@ -190,7 +190,7 @@ impl DistinctFilter<'_> {
         before.is_none_or(|byte| matches!(byte, b'{' | b'[' | b',' | b':'))
     }
 
-    /// Values may run out: every token has to lead on. One of those that differ only by white space in front of them is tried for all.
+    /// Values may run out: every token has to lead on. One of those that differ only by white space in front of them is tried for all, if it makes no difference.
     fn try_each(&mut self, in_string: bool) {
         let program = self.trial.bound.program();
         if let [thread] = self.trial.threads
@@ -213,7 +213,36 @@ impl DistinctFilter<'_> {
         for token in tokens {
             groups.entry(if in_text { token } else { order.bare(token) }).or_default().push(token);
         }
-        self.keep_groups(groups.into_values().collect());
+        let groups = self.split_by_space(groups.into_values());
+        self.keep_groups(groups);
+    }
+
+    /// Splits groups of tokens that differ by white space in front of them, where what may follow does so, too.
+    fn split_by_space(
+        &mut self,
+        groups: impl Iterator<Item = SmallVec<[u32; 2]>>,
+    ) -> Vec<SmallVec<[u32; 2]>> {
+        let bound = self.trial.bound;
+        let mut behind: FxHashMap<&[u8], Option<Box<[u32]>>> = FxHashMap::default();
+        let mut split: Vec<SmallVec<[u32; 2]>> = Vec::new();
+        for group in groups {
+            if group.len() == 1 {
+                split.push(group);
+                continue;
+            }
+            let mut of: FxHashMap<Option<Box<[u32]>>, SmallVec<[u32; 2]>> = FxHashMap::default();
+            for token in group {
+                let spelling = bound.vocabulary().spelling(TokenId(token));
+                let space = &spelling[..spelling.len() - spelling.trim_ascii_start().len()];
+                let place = behind.entry(space).or_insert_with(|| self.trial.place_behind_space(space));
+                of.entry(place.clone()).or_default().push(token);
+            }
+            // Of these, nothing is known.
+            let apart = of.remove(&None).into_iter().flatten();
+            split.extend(apart.map(|token| SmallVec::from_slice(&[token])));
+            split.extend(of.into_values());
+        }
+        split
     }
 
     /// Takes out the groups of tokens of which the first leads to a dead end.

@@ -334,15 +334,26 @@ impl Trial<'_> {
         found.is_some()
     }
 
+    /// What may take a byte behind white space that is no white space itself, if that can be told.
+    pub(super) fn place_behind_space(&mut self, space: &[u8]) -> Option<Box<[u32]>> {
+        let before = (self.arena.mark(), self.registers.mark());
+        self.attempt(|this, threads| {
+            if !this.steps(space, threads) {
+                return None;
+            }
+            let mut waiting = Vec::new();
+            this.wait(threads, &mut waiting);
+            waiting.retain(|waiting| waiting.first.iter().any(|byte| !byte.is_ascii_whitespace()));
+            let mut threads: Vec<Thread> = waiting.into_iter().map(|waiting| waiting.thread).collect();
+            threads.sort_unstable_by_key(|thread| (thread.at.key(), thread.count.raw(), thread.stack.raw()));
+            let mut key = SmallVec::new();
+            // In front of the white space, the text is the same, and in values, white space is nothing.
+            this.add_to_key(&threads, before, &mut key).then(|| key.into_vec().into())
+        })
+    }
+
     /// All that a search depends on, if that can be told: what is written of a value without others in it, or of no value that is checked.
-    fn key(
-        &self,
-        threads: &[Thread],
-        (stacks, registers): (Mark, registers::Mark),
-    ) -> Option<SmallVec<[u32; 32]>> {
-        if !self.registers.is_at(registers) {
-            return None;
-        }
+    fn key(&self, threads: &[Thread], before: (Mark, registers::Mark)) -> Option<SmallVec<[u32; 32]>> {
         let mut key: SmallVec<[u32; 32]> = SmallVec::new();
         if threads.iter().any(|thread| self.may_be_checked(thread)) {
             if self.bound.program().has_nested_values() {
@@ -353,16 +364,26 @@ impl Trial<'_> {
             key.extend(self.text[quote + 1..].iter().map(|&byte| u32::from(byte)));
         }
         key.push(u32::MAX);
+        self.add_to_key(threads, before, &mut key).then_some(key)
+    }
+
+    /// Adds some threads to a key; false if they cannot be told by what there was before.
+    fn add_to_key(
+        &self,
+        threads: &[Thread],
+        (stacks, registers): (Mark, registers::Mark),
+        key: &mut SmallVec<[u32; 32]>,
+    ) -> bool {
         for &Thread { at, count, mut stack } in threads {
             key.extend_from_slice(&[(at.key() >> 32) as u32, at.key() as u32, count.raw()]);
             while Arena::is_newer(stack, stacks) {
-                let Top::Frame(frame, below) = self.arena.top(stack) else { return None };
+                let Top::Frame(frame, below) = self.arena.top(stack) else { return false };
                 key.extend_from_slice(&[1, frame.raw, frame.count]);
                 stack = below;
             }
             key.extend_from_slice(&[0, stack.raw()]);
         }
-        Some(key)
+        self.registers.is_at(registers)
     }
 
     /// Looks for a way out; `None` if the steps are used up.

@@ -548,6 +548,13 @@ impl<'n> Machines<'n> {
         parts
     }
 
+    /// Those of some machines that check words themselves.
+    pub(super) fn with_words(&self, mut parts: Vec<MachineId>) -> Vec<MachineId> {
+        let is_word = |node: &Joint| self.network.word_checks.contains_key(&self.joints.node(*node));
+        parts.retain(|part| self.nodes[part.index()].iter().any(is_word));
+        parts
+    }
+
     /// The machine that a node calls as part of its own scope.
     fn called(&self, node: Joint) -> Option<MachineId> {
         match self.get(node) {

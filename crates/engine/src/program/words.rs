@@ -13,6 +13,7 @@
 //! next. A word that others need is as good as required, once one of them was seen. This is so for objects whose members depend on one another in no other way, and it is proved
 //! for each scope ([`ScopeWords`]). Scopes of another kind list their values.
 
+use std::cell::OnceCell;
 use std::sync::OnceLock;
 
 use maskwright_automata::Grouped;
@@ -92,11 +93,13 @@ impl Words {
             ScopeWords::find(&machines, leaves, scope, parts, &mut places, &lists)
         };
         let mut found: Vec<Option<Found>> = network.scopes.iter().zip(&parts).map(find).collect();
-        // A machine that is part of a scope of another kind checks its values as they are listed.
+        // A machine that is part of a scope of another kind checks its words as they are listed.
+        let with_words: Vec<Vec<MachineId>> =
+            parts.into_iter().map(|parts| machines.with_words(parts)).collect();
         let mut listing: FxHashSet<MachineId> = FxHashSet::default();
         loop {
             let before = listing.len();
-            for (scope, parts) in found.iter_mut().zip(&parts) {
+            for (scope, parts) in found.iter_mut().zip(&with_words) {
                 scope.take_if(|_| parts.iter().any(|part| listing.contains(part)));
                 if scope.is_none() {
                     listing.extend(parts);
@@ -114,7 +117,7 @@ impl Words {
         for (scope, found) in network.scopes.iter_mut().zip(found) {
             let Some(found) = found else { continue };
             (scope.values, scope.finite, scope.is_mixed) = (Values::Endless, 0, false);
-            looks_before_calls |= !found.words.behind.is_empty() || found.are_in_leaves;
+            looks_before_calls |= found.looks_before_calls;
             scope.words = Some(Box::new(found.words));
             awaited.extend(found.awaited);
             network.set_checks.extend(found.checks);
@@ -231,8 +234,8 @@ struct Found {
     awaited: Vec<(Joint, Awaited)>,
     /// The checks of its words.
     checks: Vec<NodeId>,
-    /// A word is written in a leaf, which can be spelled in several ways and knows nothing of what was seen.
-    are_in_leaves: bool,
+    /// Leaves know nothing of what was seen, and one of them may be called only for some of it: a word that is written in a leaf, or white space in front of some of the words.
+    looks_before_calls: bool,
 }
 
 /// All pairs that follow from some.
@@ -275,6 +278,56 @@ struct ScopeWords<'n> {
     others: Vec<bool>,
     /// See [`Self::follow`].
     followed: FxHashSet<MachineId>,
+    /// What was seen in front of each of these nodes, if that was asked for.
+    seen: Option<Seen>,
+    /// See [`Found::looks_before_calls`].
+    looks_before_calls: bool,
+}
+
+/// The words that were seen in front of nodes, by bits.
+struct Seen {
+    stride: usize,
+    /// On every way to a node.
+    surely: Vec<u64>,
+    /// On some way.
+    perhaps: Vec<u64>,
+    /// Whether a way to a node was found.
+    reached: Vec<bool>,
+}
+
+impl Seen {
+    fn new(nodes: usize, stride: usize) -> Self {
+        let len = nodes * stride;
+        Self { stride, surely: vec![u64::MAX; len], perhaps: vec![0; len], reached: vec![false; nodes] }
+    }
+
+    /// What was seen in front of a node: surely, and perhaps.
+    fn at(&self, at: usize) -> (Vec<u64>, Vec<u64>) {
+        let range = at * self.stride..(at + 1) * self.stride;
+        (self.surely[range.clone()].to_vec(), self.perhaps[range].to_vec())
+    }
+
+    /// What was seen in front of one node, and then in front of another.
+    fn both(&self, one: usize, other: usize) -> (Vec<u64>, Vec<u64>) {
+        let either = |bits: &[u64]| {
+            let stride = self.stride;
+            (0..stride).map(|word| bits[one * stride + word] | bits[other * stride + word]).collect()
+        };
+        (either(&self.surely), either(&self.perhaps))
+    }
+
+    /// Adds a way to a node. Returns whether that tells something new.
+    fn meet(&mut self, at: usize, (surely, perhaps): &(Vec<u64>, Vec<u64>)) -> bool {
+        let mut changed = !core::mem::replace(&mut self.reached[at], true);
+        for word in 0..self.stride {
+            let (all, any) =
+                (&mut self.surely[at * self.stride + word], &mut self.perhaps[at * self.stride + word]);
+            changed |= *all & !surely[word] != 0 || perhaps[word] & !*any != 0;
+            *all &= surely[word];
+            *any |= perhaps[word];
+        }
+        changed
+    }
 }
 
 impl<'n> ScopeWords<'n> {
@@ -340,13 +393,15 @@ impl<'n> ScopeWords<'n> {
             ends: vec![false; nodes.len()],
             others: vec![false; nodes.len()],
             followed: FxHashSet::default(),
+            seen: None,
+            looks_before_calls: false,
             words,
             nodes,
         };
         while scope.look() {}
         scope.follow();
         let (mut awaited, mut behind) = (None, Vec::new());
-        if scope.can_go_on() {
+        if scope.can_go_on() || scope.can_always_go_on() {
             awaited = Some(scope.awaited(lists));
         } else if !needs.is_empty()
             && required.iter().all(|bits| *bits == 0)
@@ -362,7 +417,8 @@ impl<'n> ScopeWords<'n> {
             Node::Call { callee: Callee::Leaf(_), next } => network.word_checks.contains_key(&next),
             _ => false,
         };
-        let are_in_leaves = scope.nodes.iter().any(is_word_in_leaf);
+        let looks_before_calls =
+            scope.looks_before_calls || !behind.is_empty() || scope.nodes.iter().any(is_word_in_leaf);
         let words = WordScope {
             words: scope.words.into(),
             required: required.into(),
@@ -370,7 +426,7 @@ impl<'n> ScopeWords<'n> {
             behind: behind.into(),
             has_others: !others.is_empty(),
         };
-        Some(Found { words, awaited: awaited?, checks, are_in_leaves })
+        Some(Found { words, awaited: awaited?, checks, looks_before_calls })
     }
 
     fn stride(&self) -> usize {
@@ -445,13 +501,19 @@ impl<'n> ScopeWords<'n> {
         changed
     }
 
-    /// Whether everything that is required may come first in a node.
+    /// Whether everything that is required was seen or may come first in a node.
     fn has_required(&self, node: NodeId, again: Option<MachineId>) -> bool {
         let again = again.map_or(&[][..], |part| &self.network.machines[part.index()].start);
         let places: Vec<usize> = again.iter().chain([&node]).filter_map(|node| self.at(*node)).collect();
         (0..self.stride()).all(|word| {
             let first = places.iter().fold(0, |all, at| all | self.first[at * self.stride() + word]);
-            first & self.wanted[word] == self.wanted[word]
+            let seen = match &self.seen {
+                Some(seen) => {
+                    places.iter().fold(u64::MAX, |all, at| all & seen.surely[at * self.stride() + word])
+                }
+                None => 0,
+            };
+            (first | seen) & self.wanted[word] == self.wanted[word]
         })
     }
 
@@ -463,6 +525,23 @@ impl<'n> ScopeWords<'n> {
 
     /// Whether the scope can go on behind every value: its machine may end, and where it may not because something is missing, that may come first.
     fn can_go_on(&self) -> bool {
+        self.all_go_on(|next, machine| self.may_end_behind(next, machine), || false)
+    }
+
+    /// The same where the machine may not end behind every value, but can be brought to where it may by values that are new for certain.
+    fn can_always_go_on(&mut self) -> bool {
+        self.seen = Some(self.find_seen());
+        self.follow();
+        let good = self.find_good();
+        let is_good = |next, _| self.at(next).is_some_and(|next| good[next]);
+        let agree = OnceCell::new();
+        let goes_on = self.all_go_on(is_good, || *agree.get_or_init(|| self.calls_agree()));
+        self.looks_before_calls = agree.get().is_some();
+        goes_on
+    }
+
+    /// Whether the scope can go on behind every value, if that is known of the places behind its checks. `agree` tells whether calls tell nothing apart.
+    fn all_go_on(&self, is_good: impl Fn(NodeId, MachineId) -> bool, agree: impl Fn() -> bool) -> bool {
         (0..self.nodes.len()).all(|at| {
             let (joint, machine) = self.nodes[at];
             let Node::Call { callee, next } = self.joints.get(self.network, joint) else { return true };
@@ -472,16 +551,129 @@ impl<'n> ScopeWords<'n> {
                 // word, in front of which one looks behind it.
                 let is_word =
                     matches!(callee, Callee::Leaf(_)) && self.network.word_checks.contains_key(&next);
-                return is_word || self.has_all(at) || !self.must_look(at);
+                return is_word || self.has_all(at) || !self.must_look(at) || agree();
             }
             let rounds = self.network.rounds(callee);
             let is_counted = rounds.min > 1 || self.requires() && !matches!(rounds.max, 1 | UNBOUNDED);
-            let may_end = self.at(next).is_some_and(|next| self.ends[next]);
-            may_end
-                && !is_counted
-                && !matches!(callee, Callee::Limit(_))
-                && (is_part || !self.requires() || self.has_required(next, None) || self.is_followed(machine))
+            let goes_on = if is_part {
+                self.at(next).is_some_and(|next| self.ends[next])
+            } else {
+                is_good(next, machine)
+            };
+            goes_on && !is_counted && !matches!(callee, Callee::Limit(_))
         })
+    }
+
+    /// Whether a machine may end at a node, where either nothing is missing or what is missing may come.
+    fn may_end_behind(&self, node: NodeId, machine: MachineId) -> bool {
+        self.at(node).is_some_and(|at| self.ends[at])
+            && (!self.requires() || self.has_required(node, None) || self.is_followed(machine))
+    }
+
+    /// Finds the nodes from which the scope can go on whatever was seen before.
+    fn find_good(&self) -> Vec<bool> {
+        let Some(seen) = &self.seen else { return Vec::new() };
+        let mut good = vec![false; self.nodes.len()];
+        loop {
+            let mut changed = false;
+            for at in (0..self.nodes.len()).rev() {
+                let (joint, machine) = self.nodes[at];
+                let node = self.joints.node(joint);
+                let is_good = |node: &NodeId| self.at(*node).is_some_and(|at| good[at]);
+                let leads_on = || match self.joints.get(self.network, joint) {
+                    Node::Call { callee: Callee::Check, next } => {
+                        let was_seen = |word| {
+                            let bit = self.words.binary_search(word).unwrap_or(0);
+                            seen.perhaps[at * self.stride() + bit / 64] >> (bit % 64) & 1 == 1
+                        };
+                        is_good(&next) && !self.network.word_checks.get(&node).is_some_and(was_seen)
+                    }
+                    Node::Call { next, .. } => match self.machines.part_at(joint) {
+                        None => is_good(&next),
+                        Some(part) => {
+                            let starts = &self.network.machines[part.index()].start;
+                            let ends = |start: &NodeId| self.at(*start).is_some_and(|at| self.ends[at]);
+                            starts.iter().any(is_good) || starts.iter().any(ends) && is_good(&next)
+                        }
+                    },
+                    Node::Split { start, len } => self.network.targets(start, len).iter().any(is_good),
+                    Node::Byte { .. } | Node::Final => false,
+                };
+                if !good[at] && (self.may_end_behind(node, machine) || leads_on()) {
+                    good[at] = true;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return good;
+            }
+        }
+    }
+
+    /// Finds the words that were seen in front of each node.
+    fn find_seen(&self) -> Seen {
+        let (mut calls, mut ends) = (FxHashMap::default(), FxHashMap::default());
+        for (at, &(joint, machine)) in self.nodes.iter().enumerate() {
+            match (self.joints.get(self.network, joint), self.machines.part_at(joint)) {
+                (Node::Call { callee, next }, Some(part)) => {
+                    calls.entry(part).or_insert_with(Vec::new).push((at, callee, next));
+                }
+                (Node::Final, _) => ends.entry(machine).or_insert_with(Vec::new).push(at),
+                _ => {}
+            }
+        }
+        let start = |machine: MachineId| &self.network.machines[machine.index()].start;
+        let mut seen = Seen::new(self.nodes.len(), self.stride());
+        let mut work: Vec<usize> = Vec::new();
+        let nothing = (vec![0; self.stride()], vec![0; self.stride()]);
+        let meet = |seen: &mut Seen, work: &mut Vec<usize>, node: &NodeId, of: &_| {
+            work.extend(self.at(*node).filter(|at| seen.meet(*at, of)));
+        };
+        start(self.body).iter().for_each(|node| meet(&mut seen, &mut work, node, &nothing));
+        while let Some(at) = work.pop() {
+            let (joint, machine) = self.nodes[at];
+            let mut of = seen.at(at);
+            match self.joints.get(self.network, joint) {
+                Node::Call { callee, next } => {
+                    if let Some(part) = self.machines.part_at(joint) {
+                        if self.network.rounds(callee).min == 0 {
+                            meet(&mut seen, &mut work, &next, &of);
+                        }
+                        start(part).iter().for_each(|node| meet(&mut seen, &mut work, node, &of));
+                        for &end in ends.get(&part).into_iter().flatten() {
+                            if seen.reached[end] {
+                                let of = seen.both(at, end);
+                                meet(&mut seen, &mut work, &next, &of);
+                            }
+                        }
+                        continue;
+                    }
+                    if let Some(word) = self.network.word_checks.get(&self.joints.node(joint)) {
+                        let bit = self.words.binary_search(word).unwrap_or(0);
+                        of.0[bit / 64] |= 1 << (bit % 64);
+                        of.1[bit / 64] |= 1 << (bit % 64);
+                    }
+                    meet(&mut seen, &mut work, &next, &of);
+                }
+                Node::Split { start, len } => {
+                    let targets = self.network.targets(start, len);
+                    targets.iter().for_each(|node| meet(&mut seen, &mut work, node, &of));
+                }
+                Node::Final => {
+                    for &(call, callee, next) in calls.get(&machine).into_iter().flatten() {
+                        if seen.reached[call] {
+                            let of = seen.both(call, at);
+                            meet(&mut seen, &mut work, &next, &of);
+                        }
+                        if self.network.rounds(callee).max > 1 {
+                            start(machine).iter().for_each(|node| meet(&mut seen, &mut work, node, &of));
+                        }
+                    }
+                }
+                Node::Byte { .. } => {}
+            }
+        }
+        seen
     }
 
     /// Finds the machines behind whose calls everything that is required may come first.

@@ -74,6 +74,50 @@ fn object(g: &mut GrammarBuilder, rng: &mut Rng, again: ExprId) -> ExprId {
     g.scope_with_needs(body, required, needs)
 }
 
+/// Objects whose rules tell apart what was written, as those of `oneOf` and `if` do: each key leads to a rule for what may follow.
+fn states(rng: &mut Rng) -> Grammar {
+    let mut g = GrammarBuilder::new();
+    let root = g.declare("root");
+    let rules: Vec<_> = (0..=rng.below(4)).map(|at| g.declare(&format!("members_{at}"))).collect();
+    let names = &["a", "b", "ab", "ba"][..=rng.below(4)];
+    let (space, one, colon, comma) = (g.bytes(b" "), g.bytes(b"1"), g.bytes(b":"), g.bytes(b","));
+    let (blank, again) = (g.optional(space), g.rule(root));
+    for (at, rule) in rules.iter().enumerate() {
+        let mut ways = Vec::new();
+        for _ in 0..=rng.below(3) {
+            let key = match names.get(rng.below(names.len() + 1)) {
+                Some(name) => g.bytes(format!("\"{name}\"").as_bytes()),
+                None => {
+                    let letter = g.class(CharSet::from_ranges([('c', 'd')]));
+                    let text = g.repeat(letter, 1, None);
+                    g.json_string(text)
+                }
+            };
+            let key = g.distinct(key);
+            let value = if rng.below(6) == 0 { again } else { one };
+            // Mostly on to a later rule, which knows what was written.
+            let next = if rng.below(3) == 0 { rng.below(rules.len()) } else { (at + 1).min(rules.len() - 1) };
+            let next = g.rule(rules[next]);
+            let before = if rng.below(3) == 0 { blank } else { g.empty() };
+            ways.push(g.seq([before, key, colon, value, comma, next]));
+        }
+        if at + 1 == rules.len() || rng.below(3) == 0 {
+            ways.push(if rng.below(3) == 0 { blank } else { g.empty() });
+        }
+        let either = g.alt(ways);
+        let either = if rng.below(8) == 0 { g.star(either) } else { either };
+        g.define(*rule, either);
+    }
+    let required: Vec<Box<str>> =
+        names.iter().filter(|_| rng.below(4) == 0).map(|name| (*name).into()).collect();
+    let (open, close, first) = (g.bytes(b"{"), g.bytes(b"}"), g.rule(rules[0]));
+    let body = g.seq([open, first, close]);
+    let object = g.scope_with_needs(body, required, Vec::new());
+    let either = g.alt([one, object]);
+    g.define(root, either);
+    g.finish(root).expect("all rules are defined")
+}
+
 fn random(rng: &mut Rng) -> Grammar {
     let mut g = GrammarBuilder::new();
     let root = g.declare("root");
@@ -119,8 +163,18 @@ fn tokens(rng: &mut Rng) -> Vec<Vec<u8>> {
 
 #[test]
 fn masks_are_those_of_lists() {
-    let (mut compared, mut walked, mut listed, mut long) = (0, 0, 0, 0);
-    for seed in 0..80 {
+    compare(random, 80);
+}
+
+#[test]
+fn masks_of_states_are_those_of_lists() {
+    compare(states, 400);
+}
+
+/// Compares the masks of random grammars with those of the same grammars without sets.
+fn compare(random: fn(&mut Rng) -> Grammar, seeds: u64) {
+    let (mut compared, mut walked, mut listed, mut long, mut with_sets, mut dead) = (0, 0, 0, 0, 0, 0);
+    for seed in 0..seeds {
         let mut rng = Rng::new(seed);
         let grammar = random(&mut rng);
         let vocabulary = support::vocabulary(&tokens(&mut rng));
@@ -137,7 +191,12 @@ fn masks_are_those_of_lists() {
             listed += 1;
             continue;
         };
-        let listing = Tuning::DEFAULT.without(FastPath::WordSets).run(bind).expect("the same grammar");
+        with_sets += 1;
+        // That a scope has no text may take too many steps to find out, if another one that keeps a set is written in its values.
+        let Some(listing) = Tuning::DEFAULT.without(FastPath::WordSets).run(bind) else {
+            dead += 1;
+            continue;
+        };
         for walk in 0..4 {
             let (mut by_set, mut by_list) = (bound.matcher(), listing.matcher());
             let mut text = Vec::new();
@@ -193,8 +252,7 @@ fn masks_are_those_of_lists() {
         }
     }
     eprintln!(
-        "{compared} masks compared, {walked} walks to the end, {listed} grammars without sets, {} with sets, {long} searches too long",
-        FastPath::WordSets.taken()
+        "{compared} masks compared, {walked} walks to the end, {listed} grammars without sets, {with_sets} with sets, {dead} of them dead with lists, {long} searches too long"
     );
-    assert!(walked > 60 && long * 10 < walked && FastPath::WordSets.taken() > 20);
+    assert!(walked > 60 && long * 10 < walked && with_sets > 20 && dead < 3);
 }
