@@ -26,6 +26,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::commas;
+use super::space::{BehindSpace, Spaces};
 use super::trial::Trial;
 use crate::library::{BoundProgram, ones};
 use crate::parser::mask::{is_in_string, state_key};
@@ -223,19 +224,19 @@ impl DistinctFilter<'_> {
         groups: impl Iterator<Item = SmallVec<[u32; 2]>>,
     ) -> Vec<SmallVec<[u32; 2]>> {
         let bound = self.trial.bound;
-        let mut behind: FxHashMap<&[u8], Option<Box<[u32]>>> = FxHashMap::default();
+        let mut spaces = Spaces::new(&mut self.trial);
         let mut split: Vec<SmallVec<[u32; 2]>> = Vec::new();
         for group in groups {
             if group.len() == 1 {
                 split.push(group);
                 continue;
             }
-            let mut of: FxHashMap<Option<Box<[u32]>>, SmallVec<[u32; 2]>> = FxHashMap::default();
+            let mut of: FxHashMap<Option<BehindSpace>, SmallVec<[u32; 2]>> = FxHashMap::default();
             for token in group {
                 let spelling = bound.vocabulary().spelling(TokenId(token));
                 let space = &spelling[..spelling.len() - spelling.trim_ascii_start().len()];
-                let place = behind.entry(space).or_insert_with(|| self.trial.place_behind_space(space));
-                of.entry(place.clone()).or_default().push(token);
+                let behind = spaces.behind(&mut self.trial, space);
+                of.entry(behind).or_default().push(token);
             }
             // Of these, nothing is known.
             let apart = of.remove(&None).into_iter().flatten();

@@ -11,6 +11,7 @@ mod nearest;
 mod out;
 pub(crate) mod registers;
 pub(crate) mod search;
+mod space;
 pub(crate) mod trial;
 
 use self::registers::{Mark, Registers, Remembering};

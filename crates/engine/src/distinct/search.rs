@@ -334,22 +334,10 @@ impl Trial<'_> {
         found.is_some()
     }
 
-    /// What may take a byte behind white space that is no white space itself, if that can be told.
-    pub(super) fn place_behind_space(&mut self, space: &[u8]) -> Option<Box<[u32]>> {
-        let before = (self.arena.mark(), self.registers.mark());
-        self.attempt(|this, threads| {
-            if !this.steps(space, threads) {
-                return None;
-            }
-            let mut waiting = Vec::new();
-            this.wait(threads, &mut waiting);
-            waiting.retain(|waiting| waiting.first.iter().any(|byte| !byte.is_ascii_whitespace()));
-            let mut threads: Vec<Thread> = waiting.into_iter().map(|waiting| waiting.thread).collect();
-            threads.sort_unstable_by_key(|thread| (thread.at.key(), thread.count.raw(), thread.stack.raw()));
-            let mut key = SmallVec::new();
-            // In front of the white space, the text is the same, and in values, white space is nothing.
-            this.add_to_key(&threads, before, &mut key).then(|| key.into_vec().into())
-        })
+    /// What tells these threads from others with the same text, if that can be told.
+    pub(super) fn key_of(&self, threads: &[Thread], before: (Mark, registers::Mark)) -> Option<Box<[u32]>> {
+        let mut key = SmallVec::new();
+        self.add_to_key(threads, before, &mut key).then(|| key.into_vec().into())
     }
 
     /// All that a search depends on, if that can be told: what is written of a value without others in it, or of no value that is checked.
