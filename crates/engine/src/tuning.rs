@@ -136,6 +136,8 @@ tuning! {
     asked_before_reading: u8 = 4;
     /// Up to so many children are tried without asking which are live.
     tried_children: usize = 2;
+    /// Above so many tokens, a node is worth a table of what they do in a leaf.
+    table_tokens: usize = 256;
     /// From so many children on, a node is worth a look into the tables of leaves.
     table_children: usize = 8;
     /// A limit that is farther away, in characters, is left out of a mask, and the tokens that are too long are taken out of it.

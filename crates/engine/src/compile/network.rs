@@ -440,7 +440,7 @@ impl Builder<'_, '_> {
         if !self.facts.productive[i] {
             return Ok(None);
         }
-        if plain && size <= INLINE_SIZE {
+        if plain && size <= INLINE_SIZE && !self.is_word(expr) {
             return self.build(expr, next);
         }
         let may_be_large = self.facts.few_parts[i] && !self.leaves.has_failed_often();
@@ -451,6 +451,26 @@ impl Builder<'_, '_> {
             None => Callee::Machine(self.machine(expr)),
         };
         Ok(Some(self.call(callee, self.facts.nullable[i], next)))
+    }
+
+    /// Whether a small rule is more than a repetition, and has one without an end, as an identifier has: what tokens do in such a leaf is remembered.
+    fn is_word(&self, expr: ExprId) -> bool {
+        let is_endless = |expr: &Expr| matches!(expr, Expr::Repeat { max: None, .. });
+        if is_endless(self.grammar.expr(expr)) {
+            return false;
+        }
+        let mut work = vec![expr];
+        while let Some(expr) = work.pop() {
+            let expr = self.grammar.expr(expr);
+            if is_endless(expr) {
+                return true;
+            }
+            work.extend(expr.operands());
+            if let Expr::Rule(rule) = expr {
+                work.push(self.grammar.rule(*rule).expr());
+            }
+        }
+        false
     }
 
     fn repeat(

@@ -46,15 +46,15 @@ impl Spaces {
     pub(super) fn behind(&mut self, trial: &mut Trial<'_>, space: &[u8]) -> Option<BehindSpace> {
         let mut place = 0;
         for &byte in space {
-            let next = match self.places.get(place)?.next.iter().find(|(known, _)| *known == byte) {
-                Some(&(_, next)) => next,
-                None => {
-                    let mut longer = self.places[place].space.clone();
-                    longer.push(byte);
-                    let next = self.add(trial, longer);
-                    self.places[place].next.push((byte, next));
-                    next
-                }
+            let known = self.places.get(place)?.next.iter().find(|(known, _)| *known == byte);
+            let next = if let Some(&(_, next)) = known {
+                next
+            } else {
+                let mut longer = self.places[place].space.clone();
+                longer.push(byte);
+                let next = self.add(trial, longer);
+                self.places[place].next.push((byte, next));
+                next
             };
             place = next?;
         }

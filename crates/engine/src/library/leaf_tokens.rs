@@ -182,7 +182,13 @@ pub(super) struct Known<'b> {
     pub(super) dead: Kinds,
 }
 
-impl Known<'_> {
+impl<'b> Known<'b> {
+    /// For a part of the vocabulary: everything is to be found.
+    pub(super) fn below(bytes: &'b Bytes, safe_chars: &'b mut SafeChars) -> Self {
+        let (kinds, dead) = (Kinds::default(), Kinds::default());
+        Self { bytes, safe_chars, kinds, longest: usize::MAX, dead }
+    }
+
     /// Whether all tokens below a node, which comes between two characters, stay in the state.
     #[inline]
     fn stays(&mut self, automaton: &Automaton, state: LeafState, node: TrieNode) -> bool {
@@ -351,8 +357,14 @@ impl LeafTokens {
     }
 
     /// Reads the tokens below a node.
-    pub(crate) fn below(automaton: &Automaton, state: LeafState, trie: &Trie, from: TrieNode) -> Self {
-        Self::read(automaton, state, trie, from, None)
+    pub(super) fn below(
+        automaton: &Automaton,
+        state: LeafState,
+        trie: &Trie,
+        from: TrieNode,
+        known: Option<Known<'_>>,
+    ) -> Self {
+        Self::read(automaton, state, trie, from, known)
     }
 
     fn read(
@@ -688,7 +700,7 @@ mod tests {
         let (trie, bytes) = (vocabulary.trie(), Bytes::of(&vocabulary));
         for automaton in automata() {
             for state in [automaton.start(), automaton.step(automaton.start(), b'a').target()] {
-                let read = LeafTokens::below(&automaton, state, trie, Trie::ROOT);
+                let read = LeafTokens::below(&automaton, state, trie, Trie::ROOT, None);
                 let known = LeafTokens::new(&automaton, &mut SafeChars::default(), state, trie, &bytes);
                 for units in 0..100 {
                     let mut list = read.list(units).to_vec();

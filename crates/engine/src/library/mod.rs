@@ -164,7 +164,7 @@ impl BoundProgram {
         number: u32,
         node: TrieNode,
     ) -> &LeafTokens {
-        self.automata[leaf.index()].entry_below(state, trie, number, node)
+        self.automata[leaf.index()].entry_below(state, trie, number, node, &self.library)
     }
 
     /// The same, if it is known or worth knowing.
@@ -178,9 +178,9 @@ impl BoundProgram {
     ) -> Option<&LeafTokens> {
         let bound = &self.automata[leaf.index()];
         if bound.is_narrow(state) {
-            return Some(bound.entry_below(state, trie, number, node));
+            return Some(bound.entry_below(state, trie, number, node, &self.library));
         }
-        bound.entry_below_if_worth(state, trie, number, node)
+        bound.entry_below_if_worth(state, trie, number, node, &self.library)
     }
 
     /// Whether a string, whatever token comes next, can go on from a state of a leaf in more ways than `values`, so that there is

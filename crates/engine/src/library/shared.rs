@@ -11,7 +11,7 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 use super::almost_any_string::{self, DeathDistances};
 use super::bitset::{Words, bitset, set_bits};
 use super::bytes::{self, Bytes, Kinds};
-use super::leaf_tokens::{LeafTokens, NumberedTrie, Tokens};
+use super::leaf_tokens::{Known, LeafTokens, NumberedTrie, Tokens};
 use super::reader::{self, Next, Reader, Visited};
 use super::safe_chars::SafeChars;
 use super::shortest::leaves::LeafMoves;
@@ -419,8 +419,9 @@ impl BoundAutomaton {
         trie: &Trie,
         number: u32,
         node: TrieNode,
+        library: &Library,
     ) -> &LeafTokens {
-        self.part_entry(self.part((number, node, state)), trie)
+        self.part_entry(self.part((number, node, state)), trie, library)
     }
 
     /// The same, if they are known already, or were wanted often enough.
@@ -430,15 +431,22 @@ impl BoundAutomaton {
         trie: &Trie,
         number: u32,
         node: TrieNode,
+        library: &Library,
     ) -> Option<&LeafTokens> {
         let part = self.part((number, node, state));
         let is_worth = part.entry.get().is_some() || part.wanted.is_enough();
-        is_worth.then(|| self.part_entry(part, trie))
+        is_worth.then(|| self.part_entry(part, trie, library))
     }
 
-    fn part_entry<'p>(&self, part: &'p TriePart, trie: &Trie) -> &'p LeafTokens {
-        let (_, node, state) = part.key;
-        part.entry.get_or_init(|| LeafTokens::below(&self.automaton, state, trie, node).into())
+    fn part_entry<'p>(&self, part: &'p TriePart, trie: &Trie, library: &Library) -> &'p LeafTokens {
+        let (number, node, state) = part.key;
+        part.entry.get_or_init(|| {
+            // Only of the vocabulary's trie it is known what comes below, and characters are not counted from a node.
+            let is_known = number == 0 && !self.automaton.counts();
+            let mut safe_chars = is_known.then(|| self.safe_chars());
+            let known = safe_chars.as_deref_mut().map(|safe_chars| Known::below(&library.bytes, safe_chars));
+            LeafTokens::below(&self.automaton, state, trie, node, known).into()
+        })
     }
 
     fn part(&self, key: PartKey) -> &TriePart {

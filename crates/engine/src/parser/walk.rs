@@ -19,9 +19,10 @@ use smallvec::SmallVec;
 use super::inside::literal_byte;
 use super::line::Walk;
 use super::sets::{Bits, Listed, Sets};
-use super::stack::Mark;
+use super::stack::{Mark, StackId};
 use super::step::{is_last, leave, live, step_all, step_others};
 use super::thread::Thread;
+use crate::count::{Bounds, Window};
 use crate::leaf::{Leaf, LeafState, Text, TextNext, json_string};
 use crate::library::{Boundaries, NumberedTrie, SuffixSource};
 use crate::program::network::Callee;
@@ -77,8 +78,8 @@ impl Level {
 /// Something that is left to do when the walk is over, because it is a walk over another trie.
 #[derive(Clone, Copy, Debug)]
 enum Shortcut<'w> {
-    /// A thread came to a node inside a string.
-    String { thread: Thread, node: TrieNode },
+    /// A thread came to a node inside a leaf.
+    Leaf { thread: Thread, node: TrieNode, need: u32, room: u32 },
     /// A leaf ends below a node, and `behind` goes on with what is left of the tokens.
     Suffixes { boundaries: &'w Boundaries, min: u32, max: u32, follow: ByteSet, behind: Thread },
 }
@@ -231,6 +232,9 @@ impl Walker {
             return;
         };
         self.opened += 1;
+        if walk.shortcuts && self.leave_to_tables(walk, trie, node, start, shortcuts) {
+            return;
+        }
         if walk.sets && self.opened > tuning().thread_nodes && may_take(FastPath::ThreadSets) {
             self.sets.walk(walk, trie, number, node, &self.threads[start..], true, &mut Listed);
             self.threads.truncate(start);
@@ -243,7 +247,8 @@ impl Walker {
                 if is_in_plain_string(walk.bound.program(), &self.threads[at])
                     && may_take(FastPath::StringTables)
                 {
-                    shortcuts.push(Shortcut::String { thread: self.threads.swap_remove(at), node });
+                    let thread = self.threads.swap_remove(at);
+                    shortcuts.push(Shortcut::Leaf { thread, node, need: 0, room: u32::MAX });
                 } else {
                     at += 1;
                 }
@@ -269,6 +274,31 @@ impl Walker {
         };
         let (start, others) = (start as u32, others.is_some());
         self.levels.push(Level { node, children, live, few, others, start, mark });
+    }
+
+    /// Takes out the threads inside leaves, where many tokens come below a node: what these do in a leaf is read once. Returns whether none is left.
+    fn leave_to_tables(
+        &mut self,
+        walk: &mut Walk<'_, '_>,
+        trie: &Trie,
+        node: TrieNode,
+        start: usize,
+        shortcuts: &mut Vec<Shortcut<'_>>,
+    ) -> bool {
+        if trie.positions_below(node).len() < tuning().table_tokens {
+            return false;
+        }
+        let mut at = start;
+        while let Some(&thread) = self.threads.get(at) {
+            match units_in_leaf(walk, &thread).filter(|_| may_take(FastPath::LeafTables)) {
+                Some(Window { need, room }) => {
+                    shortcuts.push(Shortcut::Leaf { thread, node, need, room });
+                    self.threads.swap_remove(at);
+                }
+                None => at += 1,
+            }
+        }
+        self.threads.len() == start
     }
 
     /// If a single thread stands in a cell that calls leaves which end where they die: adds the tokens that go through them, from
@@ -352,8 +382,8 @@ impl Walker {
 
     /// Reads the tokens below a node from what is remembered of the leaf and the trie.
     fn take<'w>(&mut self, walk: &mut Walk<'w, '_>, trie: &Trie, number: u32, shortcut: Shortcut<'w>) {
-        let (thread, node) = match shortcut {
-            Shortcut::String { thread, node } => (thread, node),
+        let (thread, node, need, room) = match shortcut {
+            Shortcut::Leaf { thread, node, need, room } => (thread, node, need, room),
             Shortcut::Suffixes { boundaries, min, max, follow, behind } => {
                 for byte in follow.iter() {
                     self.walk_suffixes(walk, boundaries, byte, min..=max, trie, number, &[behind]);
@@ -371,16 +401,13 @@ impl Walker {
         let spelling = text.map_or(state, |text| text.spelling(state));
         let entry = bound.entry_below(leaf, spelling, trie, number, node);
         let boundaries = &entry.boundaries;
-        walk.found.extend_from_slice(entry.list(u32::MAX));
+        walk.found.extend_from_slice(entry.list(room));
         let before = walk.found.len();
-        walk.found.extend(entry.closing(0, u32::MAX));
+        walk.found.extend(entry.closing(need, room));
         if !boundaries.bytes().is_empty() {
-            let mut behind = Vec::new();
-            walk.buffers.begin();
-            leave(program, walk.stacks, walk.buffers, thread.stack, &mut behind);
-            let follow = live(program, walk.stacks, walk.buffers, &behind);
+            let (follow, behind) = behind(walk, thread.stack);
             for byte in follow.intersection(*boundaries.bytes()).iter() {
-                self.walk_suffixes(walk, boundaries, byte, 0..=u32::MAX, trie, number, &behind);
+                self.walk_suffixes(walk, boundaries, byte, need..=room, trie, number, &behind);
             }
         }
         if let Some(text) = text {
@@ -394,6 +421,29 @@ impl Walker {
             }
         }
     }
+}
+
+/// The threads behind a leaf that has ended, and the bytes that they take.
+fn behind(walk: &mut Walk<'_, '_>, stack: StackId) -> (ByteSet, Vec<Thread>) {
+    let (program, mut behind) = (walk.bound.program(), Vec::new());
+    walk.buffers.begin();
+    leave(program, walk.stacks, walk.buffers, stack, &mut behind);
+    (live(program, walk.stacks, walk.buffers, &behind), behind)
+}
+
+/// How many units a thread has left in the leaf that it stands in, if it leaves the leaf only where it must. Strings have tables of their own: the JSON string, and those of a schema,
+/// which nearly always stand in one place.
+fn units_in_leaf(walk: &mut Walk<'_, '_>, thread: &Thread) -> Option<Window> {
+    let program = walk.bound.program();
+    let (leaf, _) = thread.leaf()?;
+    let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { return None };
+    let windows = program.counts().windows(thread.count, Bounds { min: *min, max: *max });
+    let &[window] = &*windows else { return None };
+    if program.leaf(leaf).is_string() {
+        return None;
+    }
+    let (follow, _) = behind(walk, thread.stack);
+    follow.intersection(*automaton.open()).is_empty().then_some(window)
 }
 
 /// Whether a thread stands in a plain string, or in one that must only not be one of some words: then the tokens that

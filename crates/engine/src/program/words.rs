@@ -657,7 +657,9 @@ impl<'n> ScopeWords<'n> {
                 }
                 Node::Split { start, len } => {
                     let targets = self.network.targets(start, len);
-                    targets.iter().for_each(|node| meet(&mut seen, &mut work, node, &of));
+                    for node in targets {
+                        meet(&mut seen, &mut work, node, &of);
+                    }
                 }
                 Node::Final => {
                     for &(call, callee, next) in calls.get(&machine).into_iter().flatten() {

@@ -85,13 +85,12 @@ fn states(rng: &mut Rng) -> Grammar {
     for (at, rule) in rules.iter().enumerate() {
         let mut ways = Vec::new();
         for _ in 0..=rng.below(3) {
-            let key = match names.get(rng.below(names.len() + 1)) {
-                Some(name) => g.bytes(format!("\"{name}\"").as_bytes()),
-                None => {
-                    let letter = g.class(CharSet::from_ranges([('c', 'd')]));
-                    let text = g.repeat(letter, 1, None);
-                    g.json_string(text)
-                }
+            let key = if let Some(name) = names.get(rng.below(names.len() + 1)) {
+                g.bytes(format!("\"{name}\"").as_bytes())
+            } else {
+                let letter = g.class(CharSet::from_ranges([('c', 'd')]));
+                let text = g.repeat(letter, 1, None);
+                g.json_string(text)
             };
             let key = g.distinct(key);
             let value = if rng.below(6) == 0 { again } else { one };

@@ -1,7 +1,9 @@
 //! What is right, but perhaps not meant: definitions that nothing uses, attributes without effect, rules that can never match.
 
+use core::cell::Cell;
+
 use maskwright_automata as automata;
-use maskwright_grammar::{Diagnostic, Expr, ExprId, Grammar, RuleId};
+use maskwright_grammar::{CharSet, Diagnostic, Expr, ExprId, Grammar, RuleId};
 
 use super::ast::Definition;
 use super::resolve::Scope;
@@ -111,6 +113,9 @@ const ROUNDS: usize = 64;
 /// How many expressions are looked at closely.
 const LOOKS: usize = 256;
 
+/// How many expressions are looked at for a text that does not match.
+const LOOKS_FOR_TEXT: u32 = 256;
+
 /// The expressions that match every text, by automata.
 fn free_parts(grammar: &Grammar) -> Vec<bool> {
     // Nothing that has no large class, and is no complement, comes into question.
@@ -130,12 +135,102 @@ fn free_parts(grammar: &Grammar) -> Vec<bool> {
         };
         let may_be_free =
             matches!(expr, Expr::Repeat { min: 0, max: None, .. } | Expr::And(_) | Expr::Not(_));
-        if is_wide[id.index()] && may_be_free && looks < LOOKS {
+        if is_wide[id.index()] && may_be_free && looks < LOOKS && !lacks_text(grammar, id) {
             looks += 1;
             free[id.index()] = is_everything(grammar, id);
         }
     }
     free
+}
+
+/// Whether there is plainly a text that does not match: none, or one of one character. PERF: the automata of a language's identifiers and strings took most of the time that its grammar
+/// took to compile.
+fn lacks_text(grammar: &Grammar, id: ExprId) -> bool {
+    let sketch = Sketch { grammar, left: Cell::new(LOOKS_FOR_TEXT) };
+    match grammar.expr(id) {
+        Expr::Not(some) => sketch.has_text(*some),
+        _ => !sketch.may_be_empty(id) || !sketch.single_characters(id).is_all(),
+    }
+}
+
+/// What is seen of expressions without automata. After so many of them, nothing is known of the others.
+struct Sketch<'g> {
+    grammar: &'g Grammar,
+    left: Cell<u32>,
+}
+
+impl<'g> Sketch<'g> {
+    fn look(&self, id: ExprId) -> Option<&'g Expr> {
+        self.left.set(self.left.get().checked_sub(1)?);
+        Some(self.grammar.expr(id))
+    }
+
+    fn rule(&self, rule: RuleId) -> ExprId {
+        self.grammar.rule(rule).expr()
+    }
+
+    /// Whether there is plainly a text that matches.
+    fn has_text(&self, id: ExprId) -> bool {
+        match self.look(id) {
+            Some(Expr::Empty) => true,
+            Some(Expr::Bytes(bytes)) => core::str::from_utf8(bytes).is_ok(),
+            Some(Expr::Class(set)) => !set.is_empty(),
+            Some(Expr::Seq(parts)) => parts.iter().all(|part| self.has_text(*part)),
+            Some(Expr::Alt(parts)) => parts.iter().any(|part| self.has_text(*part)),
+            Some(Expr::Repeat { body, min, .. }) => *min == 0 || self.has_text(*body),
+            Some(Expr::Rule(rule)) => self.has_text(self.rule(*rule)),
+            _ => false,
+        }
+    }
+
+    /// Whether the empty text may match.
+    fn may_be_empty(&self, id: ExprId) -> bool {
+        match self.look(id) {
+            Some(Expr::Never | Expr::Class(_)) => false,
+            Some(Expr::Bytes(bytes)) => bytes.is_empty(),
+            Some(Expr::Seq(parts) | Expr::And(parts)) => parts.iter().all(|part| self.may_be_empty(*part)),
+            Some(Expr::Alt(parts)) => parts.iter().any(|part| self.may_be_empty(*part)),
+            Some(Expr::Repeat { body, min, .. }) => *min == 0 || self.may_be_empty(*body),
+            Some(Expr::Rule(rule)) => self.may_be_empty(self.rule(*rule)),
+            _ => true,
+        }
+    }
+
+    /// The texts of one character that may match, and perhaps others.
+    fn single_characters(&self, id: ExprId) -> CharSet {
+        let unite = |sets: &mut dyn Iterator<Item = CharSet>| {
+            sets.reduce(|a, b| a.union(&b)).unwrap_or_else(CharSet::none)
+        };
+        let of = |parts: &[ExprId]| unite(&mut parts.iter().map(|part| self.single_characters(*part)));
+        match self.look(id) {
+            Some(Expr::Never | Expr::Empty) => CharSet::none(),
+            Some(Expr::Class(set)) => set.clone(),
+            Some(Expr::Bytes(bytes)) => match core::str::from_utf8(bytes) {
+                Ok(text) if text.chars().count() == 1 => {
+                    CharSet::from_ranges(text.chars().map(|char| (char, char)))
+                }
+                Ok(_) => CharSet::none(),
+                Err(_) => CharSet::all(),
+            },
+            // The character comes from one part, and all others are empty.
+            Some(Expr::Seq(parts)) => {
+                let full: Vec<usize> = (0..parts.len()).filter(|at| !self.may_be_empty(parts[*at])).collect();
+                match *full {
+                    [] => of(parts),
+                    [only] => of(&parts[only..=only]),
+                    _ => CharSet::none(),
+                }
+            }
+            Some(Expr::Alt(parts)) => of(parts),
+            Some(Expr::And(parts)) => {
+                let sets = parts.iter().map(|part| self.single_characters(*part));
+                sets.reduce(|a, b| a.intersection(&b)).unwrap_or_else(CharSet::all)
+            }
+            Some(Expr::Repeat { body, max, .. }) if *max != Some(0) => self.single_characters(*body),
+            Some(Expr::Rule(rule)) => self.single_characters(self.rule(*rule)),
+            _ => CharSet::all(),
+        }
+    }
 }
 
 /// Whether a regular expression matches every text.
@@ -173,4 +268,59 @@ pub(super) fn dead(
         warnings.push(Diagnostic::warning(definition.span, message).with_help(help));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use maskwright_grammar::GrammarBuilder;
+    use maskwright_oracle::generate::Rng;
+
+    use super::*;
+
+    /// A random expression over few characters.
+    fn random(g: &mut GrammarBuilder, rng: &mut Rng, depth: u32) -> ExprId {
+        let (what, other, min) =
+            (rng.below(if depth == 0 { 5 } else { 11 }), rng.below(3), rng.below(2) as u32);
+        match what {
+            0 => g.empty(),
+            1 => g.bytes("aé".as_bytes()),
+            2 => g.bytes("é".as_bytes()),
+            3 => g.class(CharSet::from_ranges([('a', 'b')]).complement()),
+            4 => g.class(CharSet::all()),
+            5 | 6 => {
+                let body = random(g, rng, depth - 1);
+                g.repeat(body, min, None)
+            }
+            7 => {
+                let body = random(g, rng, depth - 1);
+                g.not(body)
+            }
+            _ => {
+                let parts = [random(g, rng, depth - 1), random(g, rng, depth - 1)];
+                match other {
+                    0 => g.seq(parts),
+                    1 => g.alt(parts),
+                    _ => g.and(parts),
+                }
+            }
+        }
+    }
+
+    /// What is seen without automata is so by automata.
+    #[test]
+    fn what_lacks_a_text_is_not_everything() {
+        let (mut lacking, mut everything) = (0, 0);
+        for seed in 0..3_000 {
+            let mut g = GrammarBuilder::new();
+            let root = g.declare("root");
+            let body = random(&mut g, &mut Rng::new(seed), 4);
+            g.define(root, body);
+            let Ok(grammar) = g.finish(root) else { continue };
+            let (lacks, is_all) = (lacks_text(&grammar, body), is_everything(&grammar, body));
+            assert!(!(lacks && is_all), "seed {seed}: {:?}", grammar.exprs());
+            lacking += u32::from(lacks);
+            everything += u32::from(is_all);
+        }
+        assert!(lacking > 500 && everything > 100, "{lacking} lack a text, {everything} are everything");
+    }
 }
