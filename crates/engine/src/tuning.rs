@@ -134,6 +134,8 @@ tuning! {
     equivalence_failures: u32 = 2;
     /// The tokens below a node are read into a table when they are asked for the n-th time.
     asked_before_reading: u8 = 4;
+    /// The same where there are many of them.
+    asked_before_many: u8 = 2;
     /// Up to so many children are tried without asking which are live.
     tried_children: usize = 2;
     /// Above so many tokens, a node is worth a table of what they do in a leaf.

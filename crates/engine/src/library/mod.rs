@@ -167,7 +167,7 @@ impl BoundProgram {
         self.automata[leaf.index()].entry_below(state, trie, number, node, &self.library)
     }
 
-    /// The same, if it is known or worth knowing.
+    /// The same, if it is known or worth knowing: if tokens are few, or if it is wanted for the n-th time.
     pub(crate) fn entry_below_if_worth(
         &self,
         leaf: LeafId,
@@ -175,12 +175,13 @@ impl BoundProgram {
         trie: &Trie,
         number: u32,
         node: TrieNode,
+        times: u8,
     ) -> Option<&LeafTokens> {
         let bound = &self.automata[leaf.index()];
         if bound.is_narrow(state) {
             return Some(bound.entry_below(state, trie, number, node, &self.library));
         }
-        bound.entry_below_if_worth(state, trie, number, node, &self.library)
+        bound.entry_below_if_worth(state, trie, number, node, times, &self.library)
     }
 
     /// Whether a string, whatever token comes next, can go on from a state of a leaf in more ways than `values`, so that there is

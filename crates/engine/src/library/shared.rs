@@ -303,17 +303,17 @@ struct TriePart {
 }
 
 /// How often somebody would have liked to know what tokens do in a state. To find that out takes some four times as long as a walk from the
-/// state and what follows it in one place; so it is done when it was wanted for the fourth time.
+/// state and what follows it in one place; so it is done when it was wanted for the fourth time, or for the second where tokens are many.
 #[derive(Debug, Default)]
 struct Wanted(AtomicU8);
 
 impl Wanted {
-    fn is_enough(&self) -> bool {
+    fn is_enough(&self, times: u8) -> bool {
         let before = self.0.load(Ordering::Relaxed);
-        if before + 1 < tuning().asked_before_reading {
+        if before + 1 < times {
             self.0.store(before + 1, Ordering::Relaxed);
         }
-        before + 1 >= tuning().asked_before_reading
+        before + 1 >= times
     }
 }
 
@@ -424,17 +424,19 @@ impl BoundAutomaton {
         self.part_entry(self.part((number, node, state)), trie, library)
     }
 
-    /// The same, if they are known already, or were wanted often enough.
+    /// The same, if they are known already, or are wanted for the n-th time.
+    #[expect(clippy::too_many_arguments, reason = "a place in a trie, and a state")]
     pub(crate) fn entry_below_if_worth(
         &self,
         state: LeafState,
         trie: &Trie,
         number: u32,
         node: TrieNode,
+        times: u8,
         library: &Library,
     ) -> Option<&LeafTokens> {
         let part = self.part((number, node, state));
-        let is_worth = part.entry.get().is_some() || part.wanted.is_enough();
+        let is_worth = part.entry.get().is_some() || part.wanted.is_enough(times);
         is_worth.then(|| self.part_entry(part, trie, library))
     }
 

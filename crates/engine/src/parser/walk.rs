@@ -232,7 +232,7 @@ impl Walker {
             return;
         };
         self.opened += 1;
-        if walk.shortcuts && self.leave_to_tables(walk, trie, node, start, shortcuts) {
+        if walk.shortcuts && self.leave_to_tables(walk, trie, number, node, start, shortcuts) {
             return;
         }
         if walk.sets && self.opened > tuning().thread_nodes && may_take(FastPath::ThreadSets) {
@@ -276,11 +276,12 @@ impl Walker {
         self.levels.push(Level { node, children, live, few, others, start, mark });
     }
 
-    /// Takes out the threads inside leaves, where many tokens come below a node: what these do in a leaf is read once. Returns whether none is left.
+    /// Takes out the threads inside leaves, where many tokens come below a node: what these do in a leaf is read when it is wanted again. Returns whether none is left.
     fn leave_to_tables(
         &mut self,
         walk: &mut Walk<'_, '_>,
         trie: &Trie,
+        number: u32,
         node: TrieNode,
         start: usize,
         shortcuts: &mut Vec<Shortcut<'_>>,
@@ -290,7 +291,14 @@ impl Walker {
         }
         let mut at = start;
         while let Some(&thread) = self.threads.get(at) {
-            match units_in_leaf(walk, &thread).filter(|_| may_take(FastPath::LeafTables)) {
+            let is_worth = |_: &Window| {
+                let times = tuning().asked_before_many;
+                let entry = thread.leaf().and_then(|(leaf, state)| {
+                    walk.bound.entry_below_if_worth(leaf, state, trie, number, node, times)
+                });
+                entry.is_some() && may_take(FastPath::LeafTables)
+            };
+            match units_in_leaf(walk, &thread).filter(is_worth) {
                 Some(Window { need, room }) => {
                     shortcuts.push(Shortcut::Leaf { thread, node, need, room });
                     self.threads.swap_remove(at);
@@ -332,7 +340,8 @@ impl Walker {
         });
         let entries: Option<SmallVec<[_; 4]>> = calls
             .map(|(call, leaf, automaton, min, max)| {
-                let entry = bound.entry_below_if_worth(leaf, automaton.start(), trie, number, node)?;
+                let times = tuning().asked_before_reading;
+                let entry = bound.entry_below_if_worth(leaf, automaton.start(), trie, number, node, times)?;
                 Some((call, entry, min, max))
             })
             .collect();
