@@ -107,6 +107,13 @@ fn a_hundred_thousand_required_names() {
     any_order.json_schema.key_order = maskwright::json_schema::KeyOrder::Any;
     let error = refusal(&object, any_order);
     assert!(error.contains("more than 40000 keys cannot be remembered in any order"), "{error}");
+    let inner = schema(
+        &json!({"type": "object", "properties": {"in": {"type": "object", "required": names[..30_000]}}}),
+    );
+    let mut any_order = Options::default();
+    any_order.json_schema.key_order = maskwright::json_schema::KeyOrder::Any;
+    let error = refusal(&inner, any_order);
+    assert!(error.starts_with("/properties/in: 30000 keys are required in any order, too many"), "{error}");
     let needed = schema(&json!({"type": "object", "dependentRequired": {"a": names}}));
     let error = refusal(&needed, Options::default());
     assert!(error.contains("5000 states") && error.contains("raise the limit `states`"), "{error}");
