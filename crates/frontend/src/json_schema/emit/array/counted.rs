@@ -34,7 +34,7 @@ const MAX_BROKEN_SCHEMAS: usize = 16;
 const MAX_ITEM_WAYS: usize = 1_024;
 
 /// From so many `contains` on, items that are not counted are told apart from those that are.
-const MIN_TOLD_APART: usize = 3;
+const MIN_TOLD_APART: usize = 4;
 
 /// Up to so many they are: each combination of two is looked at.
 const MAX_TOLD_APART: usize = 64;
