@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use crate::document::{Document, Layout, decode, encode, orders, permutations, plain_number};
 use crate::find::Fault;
 use crate::schema::{for_each, mentions};
+use crate::second::Second;
 use crate::settings::Settings;
 
 /// Something that may be so for a string.
@@ -39,7 +40,7 @@ pub struct Judge {
     schema: Value,
     settings: Settings,
     first: jsonschema::Validator,
-    second: (boon::Schemas, boon::SchemaIndex),
+    second: Second,
     /// None where nothing satisfies the schema.
     compiled: Option<CompiledConstraint>,
     spellings: Spellings,
@@ -115,7 +116,7 @@ impl Bench {
     /// Compiles a schema and builds its validators.
     pub fn judge(&self, schema: &Value, settings: &Settings) -> Result<Judge, Unjudged> {
         let first = jsonschema(schema).ok_or(Unjudged::ByValidator)?;
-        let second = boon(schema).ok_or(Unjudged::ByValidator)?;
+        let second = Second::new(schema).ok_or(Unjudged::ByValidator)?;
         let options = Options {
             json_schema: json_schema::Options::default()
                 .with_key_order(settings.order)
@@ -189,16 +190,6 @@ fn jsonschema(schema: &Value) -> Option<jsonschema::Validator> {
     options.should_validate_formats(true).build(schema).ok()
 }
 
-fn boon(schema: &Value) -> Option<(boon::Schemas, boon::SchemaIndex)> {
-    const PLACE: &str = "http://localhost/schema.json";
-    let mut schemas = boon::Schemas::new();
-    let mut compiler = boon::Compiler::new();
-    compiler.enable_format_assertions();
-    compiler.add_resource(PLACE, schema.clone()).ok()?;
-    let index = compiler.compile(PLACE, &mut schemas).ok()?;
-    Some((schemas, index))
-}
-
 fn accepts(compiled: &CompiledConstraint, text: &str) -> bool {
     let mut matcher = compiled.matcher();
     matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.is_accepting()
@@ -215,10 +206,10 @@ impl Judge {
         self.compiled.as_ref()
     }
 
-    /// What both validators say; `None` if they disagree.
+    /// What both validators say; `None` if they disagree, or if one does not come to an end.
     pub fn validators(&self, value: &Value) -> Option<bool> {
         let first = self.first.is_valid(value);
-        let second = self.second.0.validate(value, self.second.1).is_ok();
+        let second = self.second.is_valid(value)?;
         (first == second).then_some(first)
     }
 
@@ -229,8 +220,8 @@ impl Judge {
 
     /// What the first validator, the second one and the engine say, each by itself.
     pub fn verdicts(&self, value: &Value, text: &str) -> [bool; 3] {
-        let second = self.second.0.validate(value, self.second.1).is_ok();
-        [self.first.is_valid(value), second, self.accepts(text)]
+        let first = self.first.is_valid(value);
+        [first, self.second.is_valid(value).unwrap_or(first), self.accepts(text)]
     }
 
     /// Reads a finished text back: it is JSON, and accepted as a whole.
@@ -663,7 +654,7 @@ mod tests {
         let bench = Bench::new(vocabulary());
         let mut judge = bench.judge(ours, &settings(KeyOrder::Schema)).unwrap();
         judge.first = jsonschema(theirs).unwrap();
-        judge.second = boon(theirs).unwrap();
+        judge.second = Second::new(theirs).unwrap();
         judge.pair(&Document::parse(text).unwrap(), 0).err()
     }
 

@@ -23,6 +23,7 @@ pub mod run;
 pub mod sample;
 pub mod satisfy;
 pub mod schema;
+mod second;
 pub mod settings;
 pub mod shrink;
 pub mod walk;

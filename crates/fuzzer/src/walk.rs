@@ -196,7 +196,7 @@ fn set_budget(matcher: &mut Matcher, more: u32, text: &[u8]) -> Result<Option<u3
     let tokens = need + more;
     match matcher.set_budget(Some(Budget::new(tokens))) {
         Ok(()) => Ok(Some(tokens)),
-        Err(BudgetError::Values | BudgetError::NoWay) => Ok(None),
+        Err(BudgetError::Values | BudgetError::NoWay | BudgetError::Cut { .. }) => Ok(None),
         Err(error) => Err(Fault::Budget(shown(text, &error.to_string()))),
     }
 }

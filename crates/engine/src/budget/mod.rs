@@ -53,6 +53,11 @@ pub enum BudgetError {
     NoWay,
     /// Some values must differ, and how far it is to a new one is not known.
     Values,
+    /// The search for a way to complete the text was cut: it takes more steps than a mask may.
+    Cut {
+        /// The steps.
+        steps: u64,
+    },
 }
 
 impl fmt::Display for BudgetError {
@@ -62,6 +67,11 @@ impl fmt::Display for BudgetError {
                 write!(f, "a budget of {tokens} tokens is too small: {need} are needed to complete the text")
             }
             Self::NoWay => f.write_str("with this vocabulary no way to complete the text is known"),
+            Self::Cut { steps } => write!(
+                f,
+                "the search for the shortest way to complete the text was cut after {steps} steps, so whether a budget is enough is not known; require fewer keys, do without the budget, \
+                 or raise the limit `mask_steps`"
+            ),
             Self::Values => f.write_str(
                 "the constraint has values that must differ and may run out, as the items of an array with `uniqueItems`, or many keys in any order, and how far it is to \
                  its end is not known; do without them, or without the budget",

@@ -29,6 +29,7 @@ pub(crate) use self::leaves::{Leaves, translate_with};
 pub use self::tokens::{Resolved, resolve};
 use crate::leaf::AutomatonCache;
 use crate::limits::Limits;
+use crate::program::network::ScopeId;
 use crate::program::{Program, lost};
 
 /// Compiles a grammar.
@@ -102,7 +103,22 @@ fn compile_rest(
     left::resolve_left_recursion(&mut network, limits.nodes).map_err(|error| error.named(grammar))?;
     factor::factor_starts(&mut network, limits.nodes)?;
     let nullable = facts.nullable[root.expr().index()];
-    Ok(Program::new(network, leaves.list, nullable, names(grammar), *limits))
+    let program = Program::new(network, leaves.list, nullable, names(grammar), *limits);
+    match too_many_required(&program) {
+        Some(error) => Err(error.named(grammar)),
+        None => Ok(program),
+    }
+}
+
+/// No search decides which of so many required values may still come.
+const MAX_SEARCHED: usize = 4_096;
+
+/// A scope that requires so many values that it is not proved that each of them can still come, and that no search could find out.
+fn too_many_required(program: &Program) -> Option<CompileError> {
+    let scopes = (0..).map(ScopeId).zip(&program.network().scopes);
+    let mut large = scopes.filter(|(_, scope)| scope.words.is_none() && scope.required.len() > MAX_SEARCHED);
+    let (_, scope) = large.find(|(index, scope)| !program.exits().scope_at(*index, scope))?;
+    Some(CompileError::TooManyRequired { place: Place::of(scope.expr), required: scope.required.len() })
 }
 
 /// What later passes rely on.
@@ -209,6 +225,13 @@ pub enum CompileError {
         /// Every value must contain another one.
         is_endless: bool,
     },
+    /// So many values are required in any order that it is not known whether each of them can still come.
+    TooManyRequired {
+        /// Where.
+        place: Place,
+        /// How many are required.
+        required: usize,
+    },
     /// A key needs another one, which is impossible because the values in it must differ and there are not enough of them.
     LostNeed {
         /// Where.
@@ -269,6 +292,7 @@ impl CompileError {
             | Self::TablesTooBig { place, .. }
             | Self::ValuesRunOut { place, .. }
             | Self::LostNeed { place, .. }
+            | Self::TooManyRequired { place, .. }
             | Self::LeftRecursionInRepeat { place } => Some(place),
             _ => None,
         }
@@ -285,6 +309,7 @@ impl CompileError {
             | Self::TablesTooBig { place, .. }
             | Self::ValuesRunOut { place, .. }
             | Self::LostNeed { place, .. }
+            | Self::TooManyRequired { place, .. }
             | Self::LeftRecursionInRepeat { place } => place.name = name.into(),
             _ => {}
         }
@@ -375,6 +400,10 @@ impl fmt::Display for CompileError {
             Self::LostNeed { place, one, other } => write!(
                 f,
                 "{place}: the key `{one}` needs `{other}`, of which no value is possible, so neither may be written; forbid `{one}`"
+            ),
+            Self::TooManyRequired { place, required } => write!(
+                f,
+                "{place}: {required} keys are required in any order, too many to find out whether each of them can always come; fix their order, or require fewer"
             ),
             Self::Stopped => f.write_str("the compilation was told to stop"),
             Self::LeftRecursionInRepeat { place } => write!(

@@ -32,6 +32,20 @@ impl Words {
         Self(words.into())
     }
 
+    /// Whether one of the words at a place goes on with a character of a range.
+    fn goes_on(&self, place: Place, (first, last): (char, char)) -> bool {
+        let words = &self.0[place.low as usize..place.high as usize];
+        // The order of bytes is that of characters.
+        let mut buffer = [0; 4];
+        let first = first.encode_utf8(&mut buffer).as_bytes();
+        let depth = place.depth as usize;
+        let Some(next) = words.get(words.partition_point(|word| word[depth..] < *first)) else {
+            return false;
+        };
+        str::from_utf8(&next[depth..])
+            .map_or(true, |next| next.chars().next().is_some_and(|next| next <= last))
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         self.0.iter().map(|w| w.len() + size_of_val(w)).sum()
     }
@@ -222,6 +236,13 @@ impl Text {
     }
 
     fn settle(&self, place: Place, spelling: LeafState, digits: u32) -> Next {
+        if let Set::Except(words) = &self.set
+            && is_escape(spelling)
+            && !completions(spelling, digits).into_iter().any(|range| words.goes_on(place, range))
+        {
+            // Whatever the escape becomes, the text is off the list.
+            return Next::Plain(spelling);
+        }
         let state = TextState { place, spelling, digits };
         if self.is_alive(state) { Next::Stay(self.intern(state)) } else { Next::Dead }
     }
@@ -345,4 +366,54 @@ fn takes_one(dfa: &Dfa, state: DfaState, start: char, end: char) -> bool {
         }
         !states.is_empty()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Next, Text, Words};
+
+    /// The states of a text on its way through some bytes; `None` at the end if it left the list.
+    fn read(text: &Text, bytes: &[u8]) -> Option<Next> {
+        let mut at = text.start();
+        for (place, &byte) in bytes.iter().enumerate() {
+            match text.next(at, byte) {
+                Next::Stay(next) => at = next,
+                other => return (place + 1 == bytes.len()).then_some(other),
+            }
+        }
+        Some(Next::Stay(at))
+    }
+
+    /// An escape that becomes no character of a word is a plain string at once: its digits make no states.
+    #[test]
+    fn escapes_leave_the_list_early() {
+        let words = ["n0", "n1", "é", "a\u{10400}"].map(|word| word.as_bytes().into());
+        let text = Text::except(Words::new(words));
+        for (bytes, stays) in [
+            (r#""\"#, true),
+            (r#""\u"#, true),
+            (r#""\u0"#, true),
+            (r#""\u00"#, true),
+            (r#""\u006"#, true),
+            (r#""\u006e"#, true),
+            (r#""\u00e"#, true),
+            (r#""\u4"#, false),
+            (r#""\u01"#, false),
+            (r#""\u005"#, false),
+            (r#""\u00f"#, false),
+            (r#""\ud"#, false),
+            (r#""a\ud"#, true),
+            (r#""a\ud801\udc0"#, true),
+            (r#""a\ud801\udc1"#, false),
+            (r#""a\u0"#, false),
+            (r#""n0\"#, false),
+        ] {
+            match read(&text, bytes.as_bytes()) {
+                Some(Next::Stay(_)) => assert!(stays, "{bytes}"),
+                Some(Next::Plain(_)) => assert!(!stays, "{bytes}"),
+                other => panic!("{bytes}: {other:?}"),
+            }
+        }
+        assert_eq!(read(&text, br#""\u006e\u0030""#), Some(Next::Dead));
+    }
 }

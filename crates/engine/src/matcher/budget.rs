@@ -19,34 +19,45 @@ impl Matcher {
     /// The least number of tokens that complete the text, the one that ends it included; `None` if none is known. In some cases there is a way with fewer: see
     /// `docs/budgets.md`.
     pub fn shortest_completion(&self) -> Option<u32> {
-        self.completion().map(|(tokens, _)| tokens)
+        self.completion().ok().map(|(tokens, _)| tokens)
     }
 
     /// The same, and whether it is only the upper bound, because the least number would take too long to find.
-    fn completion(&self) -> Option<(u32, bool)> {
+    fn completion(&self) -> Result<(u32, bool), BudgetError> {
         let program = self.bound.program();
         if !self.bound.new_values().is_whole() && program.has_scopes() {
-            return None;
+            return Err(BudgetError::Values);
         }
         if self.is_terminated() || self.is_accepting() {
-            return Some((u32::from(!self.is_terminated()), false));
+            return Ok((u32::from(!self.is_terminated()), false));
         }
         // A number that was given out stays valid, even if the cache of shortest paths was cleared since.
         let mut known = self.known_completion.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, tokens)) = known.filter(|(steps, _)| *steps == self.steps()) {
-            return Some((tokens, false));
+            return Ok((tokens, false));
         }
         let token = i64::from(self.now().tokens);
         let (bound, arena, distinct) = (&*self.bound, &self.arena, self.distinct.as_deref());
         let mut least = LeastView::new(bound, arena, ENDLESS, distinct, true);
-        match least.least(self.threads(), None, (token, u32::MAX), Begun::AsSeen, STEPS) {
-            Least::Tokens(tokens) => {
-                let tokens = tokens.checked_add(1)?;
-                *known = Some((self.steps(), tokens));
-                Some((tokens, false))
+        let mut ask = |steps| least.least(self.threads(), None, (token, u32::MAX), Begun::AsSeen, steps);
+        let mut found = ask(STEPS);
+        if found == Least::Unknown {
+            if let Some(tokens) = self.upper_bound() {
+                return u32::try_from(tokens + 1)
+                    .map(|tokens| (tokens, true))
+                    .map_err(|_| BudgetError::NoWay);
             }
-            Least::More => None,
-            Least::Unknown => u32::try_from(self.upper_bound()? + 1).ok().map(|tokens| (tokens, true)),
+            // Nothing else is known, so the search takes all the steps of a mask.
+            found = ask(program.limits().mask_steps);
+        }
+        match found {
+            Least::Tokens(tokens) => {
+                let tokens = tokens.checked_add(1).ok_or(BudgetError::NoWay)?;
+                *known = Some((self.steps(), tokens));
+                Ok((tokens, false))
+            }
+            Least::More => Err(BudgetError::NoWay),
+            Least::Unknown => Err(BudgetError::Cut { steps: program.limits().mask_steps }),
         }
     }
 
@@ -71,9 +82,7 @@ impl Matcher {
             }
             return Ok(());
         };
-        let is_known = !self.bound.program().has_scopes() || self.bound.new_values().is_whole();
-        let unknown = if is_known { BudgetError::NoWay } else { BudgetError::Values };
-        let (need, is_rough) = self.completion().ok_or(unknown)?;
+        let (need, is_rough) = self.completion()?;
         if tokens < need {
             return Err(BudgetError::TooSmall { tokens, need });
         }

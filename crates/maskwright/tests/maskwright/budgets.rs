@@ -225,3 +225,23 @@ fn a_trigger_comes_in_time_with_a_real_vocabulary() {
         }
     }
 }
+
+/// Required keys in any order beside free ones.
+#[test]
+fn required_keys_of_an_open_object_have_a_least_number() {
+    for (count, expected) in [(4, 15), (6, 21), (10, 33)] {
+        let names: Vec<String> = (0..count).map(|number| format!("n{number}")).collect();
+        let schema = serde_json::json!({"type": "object", "required": names});
+        let mut options = Options::default();
+        options.json_schema.key_order = KeyOrder::Any;
+        options.json_schema.whitespace = Whitespace::Compact;
+        let compiler = Compiler::with_options(vocabulary(), options);
+        let compiled = compiler.compile(&Constraint::json_schema(schema.to_string())).expect("a schema");
+        let mut matcher = compiled.matcher();
+        assert_eq!(matcher.shortest_completion(), Some(expected), "{count} keys");
+        matcher.set_budget(Some(Budget::new(expected + 3))).expect("it is enough");
+        if count < 10 {
+            walk(&mut matcher, &mut Rng::new(count), &mut Vec::new()).expect("it finishes");
+        }
+    }
+}

@@ -107,6 +107,13 @@ fn a_hundred_thousand_required_names() {
     any_order.json_schema.key_order = maskwright::json_schema::KeyOrder::Any;
     let error = refusal(&object, any_order);
     assert!(error.contains("more than 40000 keys cannot be remembered in any order"), "{error}");
+    let inner = schema(
+        &json!({"type": "object", "properties": {"in": {"type": "object", "required": names[..30_000]}}}),
+    );
+    let mut any_order = Options::default();
+    any_order.json_schema.key_order = maskwright::json_schema::KeyOrder::Any;
+    let error = refusal(&inner, any_order);
+    assert!(error.starts_with("/properties/in: 30000 keys are required in any order, too many"), "{error}");
     let needed = schema(&json!({"type": "object", "dependentRequired": {"a": names}}));
     let error = refusal(&needed, Options::default());
     assert!(error.contains("5000 states") && error.contains("raise the limit `states`"), "{error}");
@@ -406,4 +413,85 @@ fn everything_stops() {
         assert!(error.contains("told to stop"), "{:?}: {error}", constraint.kind());
         compiler.compile(&constraint).unwrap_or_else(|error| panic!("{:?}: {error}", constraint.kind()));
     }
+}
+
+/// Many `contains` that are cheap each make no states for combinations that no item has.
+#[test]
+fn contains_beside_contains() {
+    let all = |count: i32, one: &dyn Fn(i32) -> Value| {
+        let all: Vec<Value> = (1..=count).map(|number| json!({"contains": one(number)})).collect();
+        schema(&json!({"type": "array", "allOf": all}))
+    };
+    let list = |numbers: core::ops::RangeInclusive<i32>| {
+        format!("[{}]", numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(","))
+    };
+    check(&all(40, &|least| json!({"minimum": least})), &["[40]", "[1,41]", "[{}]"], &["[]", &list(1..=39)]);
+    check(&all(12, &|only| json!({"const": only})), &[&list(1..=12)], &[&list(1..=11), &list(2..=20)]);
+    let errors = [
+        (
+            all(9, &|number| json!({"pattern": format!("x{number}")})),
+            "/allOf/0/contains: the `contains` of one array part its items into more than 256 kinds",
+        ),
+        (
+            all(12, &|number| json!({"required": [format!("k{number}")]})),
+            "/allOf/0: the conditions on the items split one item into more than 1024 ways",
+        ),
+        (
+            all(30, &|only| json!({"const": only})),
+            "/allOf/0/contains: counting the items takes more than 20000 states",
+        ),
+        (
+            all(70, &|least| json!({"minimum": least})),
+            "/allOf/0/contains: counting the items takes more than 20000 states",
+        ),
+    ];
+    for (constraint, expected) in errors {
+        let error = refusal(&constraint, Options::default());
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+/// Items that are parted by all `contains`, against counting.
+#[test]
+fn kinds_of_items_are_counted() {
+    type Test = fn(i64) -> bool;
+    let one = |keywords: Value| keywords.as_object().cloned().unwrap_or_default();
+    let contains: [(Value, usize, Option<usize>, Test); 5] = [
+        (json!({"minimum": 4}), 1, None, |number| number >= 4),
+        (json!({"maximum": 6}), 2, None, |number| number <= 6),
+        (json!({"multipleOf": 3}), 1, None, |number| number % 3 == 0),
+        (json!({"enum": [1, 2, 8]}), 1, None, |number| [1, 2, 8].contains(&number)),
+        (json!({"multipleOf": 4}), 0, Some(1), |number| number % 4 == 0),
+    ];
+    let all: Vec<Value> = contains
+        .iter()
+        .map(|(schema, min, max, _)| {
+            let mut keywords = one(json!({"contains": schema, "minContains": min}));
+            keywords.extend(max.map(|max| ("maxContains".to_owned(), json!(max))));
+            Value::Object(keywords)
+        })
+        .collect();
+    let constraint =
+        schema(&json!({"type": "array", "items": {"type": "integer"}, "maxItems": 5, "allOf": all}));
+    let bound = Compiler::new(vocabulary()).compile(&constraint).unwrap_or_else(|error| panic!("{error}"));
+    let mut random = 12_345u64;
+    let mut next = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    let mut valid = 0;
+    for _ in 0..3_000 {
+        let numbers: Vec<i64> = (0..next(7)).map(|_| next(10) as i64).collect();
+        let expected = numbers.len() <= 5
+            && contains.iter().all(|(_, min, max, test)| {
+                let count = numbers.iter().filter(|number| test(**number)).count();
+                count >= *min && max.is_none_or(|max| count <= max)
+            });
+        let text = json!(numbers).to_string();
+        let mut matcher = bound.matcher();
+        let accepted = matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.is_accepting();
+        assert_eq!(accepted, expected, "{text}");
+        valid += usize::from(expected);
+    }
+    assert!(valid > 300, "{valid}");
 }

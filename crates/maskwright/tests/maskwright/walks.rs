@@ -104,7 +104,12 @@ fn walk(
 ) -> Result<Option<Vec<u8>>, Vec<u8>> {
     let mut text = Vec::new();
     for step in 0..BUDGET {
-        let mask: &TokenMask = matcher.mask().expect("a mask");
+        let mask: &TokenMask = match matcher.mask() {
+            Ok(mask) => mask,
+            // It says so, and is one of the walks that do not finish.
+            Err(error) if error.is_limit() => return Ok(None),
+            Err(error) => panic!("after {}: {error}", text.escape_ascii()),
+        };
         let ends = vocabulary.eos().iter().any(|&end| mask.contains(end));
         let hurry = rng.below(BUDGET) < step * 2;
         let count = mask.count();

@@ -183,7 +183,7 @@ impl Algebra<'_> {
     }
 
     /// Follows a schema that is only a reference to its target. `None`, and an error, if it leads to nothing.
-    fn followed(&mut self, mut id: SchemaId) -> Option<SchemaId> {
+    pub(crate) fn followed(&mut self, mut id: SchemaId) -> Option<SchemaId> {
         let mut passed: Vec<SchemaId> = Vec::new();
         loop {
             let keywords = self.keywords(id);

@@ -145,6 +145,14 @@ impl<'s> Algebra<'s> {
 
     /// Whether clearly no value of one type is possible.
     fn is_empty_for(&mut self, flat: &Flat, kind: TypeSet, depth: usize) -> bool {
+        // All values of a type satisfy what says nothing about it.
+        let mut denied = flat.locals.iter().filter(|local| local.negative);
+        if denied.any(|local| {
+            let keywords = self.keywords(local.id);
+            keywords.is_plain() && keywords.types.meets(kind) && !keywords.constrains(kind)
+        }) {
+            return true;
+        }
         let case = Case { locals: self.relevant_locals(&flat.locals, kind), ..Case::default() };
         if self.is_empty_case(&case, kind, depth) {
             return true;

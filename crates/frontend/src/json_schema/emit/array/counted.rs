@@ -5,6 +5,10 @@
 //! there is only a minimum, an item need not be counted, so the second is simply `item`; if there is only a maximum, an
 //! item may be counted in any case, so the first is.
 //!
+//! An item that need not be counted makes two readings of one text, and k such schemas make 2ᵏ. Where there are more than a few, and each is simple enough to be
+//! negated at little cost, items are parted into [kinds](Kind) by all of them, `item ∧ c ∧ ¬d`: then every text has one reading, and only combinations that
+//! some item has make states. Ten bounds 1, 2, …, 10 make eleven.
+//!
 //! Once everything is matched and broken, what follows is a plain repetition, and so is a single `contains` in an array without other
 //! conditions: bounds of thousands add no states then.
 //!
@@ -12,9 +16,12 @@
 //! `contains` are broken by the opposite count, which makes a case of its own.
 
 use maskwright_grammar::ExprId;
+use rustc_hash::FxHashMap;
 
 use super::super::super::cases::{NodeId, Signed, Unevaluated, item};
+use super::super::super::json::Value;
 use super::super::super::schemas::{SchemaId, Window};
+use super::super::super::types::TypeSet;
 use super::super::Emitter;
 use super::super::layout::Layout;
 use super::super::states::States;
@@ -25,6 +32,15 @@ const MAX_BROKEN_SCHEMAS: usize = 16;
 
 /// How many ways there may be to write one item.
 const MAX_ITEM_WAYS: usize = 1_024;
+
+/// From so many `contains` on, items that are not counted are told apart from those that are.
+const MIN_TOLD_APART: usize = 4;
+
+/// Up to so many they are: each combination of two is looked at.
+const MAX_TOLD_APART: usize = 64;
+
+/// Into how many kinds items are parted.
+const MAX_KINDS: usize = 256;
 
 /// From this count on, the items of a single `contains` are a repetition and not states.
 const MIN_REPEATED: u32 = 32;
@@ -65,6 +81,16 @@ struct Plan<'c> {
     demands: Demands,
     /// From this place on, all places are alike.
     last_place: u32,
+    /// The kinds of items at each place up to the one from which on all are alike, if they are parted.
+    kinds: Option<Vec<Vec<Kind>>>,
+}
+
+/// The items at a place that satisfy the same `contains`.
+#[derive(Clone, Debug)]
+struct Kind {
+    item: ExprId,
+    /// For each `contains`, whether it is satisfied.
+    satisfies: Vec<bool>,
 }
 
 impl Plan<'_> {
@@ -191,10 +217,20 @@ impl Emitter<'_> {
         // A state is a rule with few expressions here, so there may be some more.
         let limit = self.algebra.context.options.limits.states.saturating_mul(4);
         let parts = self.algebra.item_parts(shape.case, shape.prefix);
+        let kinds = self.kinds(shape, &demands);
         let mut least = 1usize;
-        for &(schema, window) in &demands.contains {
-            // Where there is no maximum, an item may be counted for one schema alone.
+        for (at, &(schema, window)) in demands.contains.iter().enumerate() {
+            // Where there is no maximum, an item may be counted for one schema alone, if one satisfies it alone.
             let counted = [&*parts, &[Signed::plus(schema)]].concat();
+            let is_alone = |kind: &Kind| {
+                kind.satisfies.iter().enumerate().all(|(other, is_counted)| *is_counted == (other == at))
+            };
+            if kinds
+                .as_ref()
+                .is_some_and(|kinds| !kinds.last().is_some_and(|kinds| kinds.iter().any(is_alone)))
+            {
+                continue;
+            }
             if window.max.is_none() && self.algebra.possible_node_of(&counted) != NodeId::NEVER {
                 least = least.saturating_mul(window.min as usize + 1);
             }
@@ -205,7 +241,7 @@ impl Emitter<'_> {
             return self.algebra.grammar.never();
         }
         let start = State { place: 0, counts: vec![0; demands.contains.len()], broken: 0 };
-        let plan = Plan { shape, demands, last_place };
+        let plan = Plan { shape, demands, last_place, kinds };
         let mut states = States::new("items", shape.path);
         let first = self.items_state(&plan, &mut states, &start, enter, array_empty_end);
         let is_done = self.write_states(&mut states, limit, "counting the items", |this, states, state| {
@@ -218,6 +254,127 @@ impl Emitter<'_> {
             return self.algebra.grammar.never();
         }
         self.algebra.grammar.seq([array_start, first])
+    }
+
+    /// Parts the items of each place by all `contains`, if that is simple; `None` if it is not, or if there are too many kinds.
+    fn kinds(&mut self, shape: Shape<'_>, demands: &Demands) -> Option<Vec<Vec<Kind>>> {
+        let least = demands.contains.iter().filter(|(_, window)| window.max.is_none() && window.min > 0);
+        if least.count() < MIN_TOLD_APART
+            || demands.contains.len() > MAX_TOLD_APART
+            || !demands.broken.is_empty()
+            || !demands.contains.iter().all(|(id, _)| self.is_simple(*id, 1))
+        {
+            return None;
+        }
+        (0..=shape.prefix).map(|place| self.kinds_at(shape, demands, place)).collect()
+    }
+
+    fn kinds_at(&mut self, shape: Shape<'_>, demands: &Demands, place: usize) -> Option<Vec<Kind>> {
+        let own = self.algebra.item_parts(shape.case, place);
+        let mut kinds = vec![own.clone()];
+        for &(schema, _) in &demands.contains {
+            let both = [Signed::plus(schema), Signed::minus(schema)];
+            kinds = kinds.iter().flat_map(|parts| both.map(|sign| [&**parts, &[sign]].concat())).collect();
+            kinds.retain(|parts| self.algebra.possible_node_of(parts) != NodeId::NEVER);
+            if kinds.len() > MAX_KINDS {
+                // Readings of objects are cheap: they part at a key.
+                if !demands.contains.iter().all(|(id, _)| self.is_about_objects(*id)) {
+                    let message = format!(
+                        "the `contains` of one array part its items into more than {MAX_KINDS} kinds"
+                    );
+                    let help = "use fewer `contains`, or such that exclude one another";
+                    self.algebra.context.halt(shape.path, "contains", message, help);
+                }
+                return None;
+            }
+        }
+        let mut found = Vec::with_capacity(kinds.len());
+        for parts in kinds {
+            let signs = &parts[own.len()..];
+            let item = self.part_with(&own, signs);
+            if !self.is_never(item) {
+                let item = self.told_apart(item, shape.is_unique);
+                found.push(Kind { item, satisfies: signs.iter().map(|sign| !sign.negative).collect() });
+            }
+        }
+        Some(found)
+    }
+
+    /// Another item, by what it satisfies: those that lead to the same state are one choice.
+    fn items_of_kinds(
+        &mut self,
+        plan: &Plan<'_>,
+        kinds: &[Vec<Kind>],
+        states: &mut States<State>,
+        state: &State,
+        before: ExprId,
+        ways: &mut Vec<ExprId>,
+    ) {
+        let place = (state.place as usize).min(plan.shape.prefix);
+        let mut items: Vec<(State, Vec<ExprId>)> = Vec::new();
+        let mut known: FxHashMap<State, usize> = FxHashMap::default();
+        for kind in &kinds[place] {
+            let mut next = State { place: (state.place + 1).min(plan.last_place), ..state.clone() };
+            let mut is_allowed = true;
+            for ((count, (_, window)), _) in (next.counts.iter_mut().zip(&plan.demands.contains))
+                .zip(&kind.satisfies)
+                .filter(|(_, is_counted)| **is_counted)
+            {
+                is_allowed &= window.max.is_none_or(|max| *count < max);
+                *count = (*count + 1).min(window.cap());
+            }
+            if is_allowed {
+                let at = *known.entry(next.clone()).or_insert(items.len());
+                if at == items.len() {
+                    items.push((next, Vec::new()));
+                }
+                items[at].1.push(kind.item);
+            }
+        }
+        let after = self.layout().after;
+        for (next, items) in items {
+            let item = self.algebra.grammar.alt(items);
+            let then = self.state(states, next);
+            ways.push(self.algebra.grammar.seq([before, item, after, then]));
+        }
+    }
+
+    fn is_about_objects(&mut self, id: SchemaId) -> bool {
+        let keywords = self.algebra.keywords(id);
+        !keywords.asserted.meets(TypeSet::STRING)
+            && !keywords.asserted.meets(TypeSet::NUMBER)
+            && keywords.listed().is_none()
+    }
+
+    /// Whether what does not satisfy a schema is told by one condition on a string, a number, a type, or a single key of an object.
+    fn is_simple(&mut self, id: SchemaId, depth: usize) -> bool {
+        let Some(id) = self.algebra.followed(id) else { return false };
+        let keywords = self.algebra.keywords(id);
+        let is_scalar = |value: &Value<'_>| !matches!(value, Value::Array(_) | Value::Object(_));
+        if !keywords.is_plain()
+            || keywords.format.is_some()
+            || keywords.asserted.meets(TypeSet::ARRAY)
+            || !keywords.listed().is_none_or(|values| values.iter().all(is_scalar))
+        {
+            return false;
+        }
+        if !keywords.asserted.meets(TypeSet::OBJECT) {
+            return true;
+        }
+        let is_one_key = keywords.pattern_properties.is_empty()
+            && keywords.additional.is_none()
+            && keywords.property_names.is_none()
+            && keywords.property_count.is_open()
+            && keywords.dependent_required.is_empty()
+            && keywords.properties.len() <= 1
+            && keywords.required.len() <= 1
+            && keywords
+                .required
+                .iter()
+                .all(|name| keywords.properties.is_empty() || keywords.properties.contains_key(name));
+        depth > 0
+            && is_one_key
+            && keywords.properties.iter().all(|(_, schema)| self.is_simple(schema, depth - 1))
     }
 
     /// What may follow in a state: another item, or the end.
@@ -234,6 +391,10 @@ impl Emitter<'_> {
             ways.push(end);
         }
         if plan.demands.window.max.is_none_or(|max| state.place < max) {
+            if let Some(kinds) = &plan.kinds {
+                self.items_of_kinds(plan, kinds, states, state, before, &mut ways);
+                return self.algebra.grammar.alt(ways);
+            }
             let parts = self.algebra.item_parts(plan.shape.case, state.place as usize);
             for (more, next) in self.item_choices(plan, state, &parts) {
                 let item = self.part_with(&parts, &more);
