@@ -146,6 +146,12 @@ impl Trial<'_> {
         chain
     }
 
+    /// Whether there is one stack below a thread, and not several that have become one.
+    pub(super) fn has_one_way_back(&self, thread: &Thread) -> bool {
+        let last = self.chain(thread.stack).pop().unwrap_or(thread.stack);
+        matches!(self.arena.top(last), Top::Union([]))
+    }
+
     /// The levels of a thread above one of its stacks.
     fn levels_above(&self, thread: &Thread, top: StackId, found: &mut Found) -> Option<Descent> {
         let mut levels = Descent::default();
