@@ -111,8 +111,22 @@ struct Found {
 
 impl Trial<'_> {
     /// The scopes that a token without a closing bracket outside of strings does nothing to, and whose next value it leaves possible.
-    pub(super) fn bracketed_scopes(&self) -> Scopes {
-        self.find_bracketed().unwrap_or_default()
+    pub(super) fn bracketed_scopes(&mut self) -> Scopes {
+        let found = self.find_bracketed().unwrap_or_default();
+        if found.is_empty() || self.each_leads_out_alone() { found } else { Scopes::new() }
+    }
+
+    /// Whether it makes no difference which threads a token leaves: each of them has a way out for itself, as far as that can be told.
+    fn each_leads_out_alone(&mut self) -> bool {
+        let threads = self.threads;
+        if !threads.iter().all(|thread| self.has_one_way_back(thread)) {
+            return false;
+        }
+        let before = (self.arena.mark(), self.registers.mark());
+        threads.len() == 1
+            || threads
+                .iter()
+                .all(|thread| self.is_out(thread) || self.leads_out(&[*thread], before.0, before.1))
     }
 
     fn find_bracketed(&self) -> Option<Scopes> {

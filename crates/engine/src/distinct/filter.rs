@@ -106,9 +106,11 @@ impl DistinctFilter<'_> {
         if has_needs {
             return self.try_each(in_string);
         }
-        if open.iter().any(is_finite) {
+        let finite: SmallVec<[(ScopeId, Register); 8]> =
+            open.iter().filter(|scope| is_finite(scope)).copied().collect();
+        if !finite.is_empty() {
             let bracketed = self.trial.bracketed_scopes();
-            if open.iter().any(|scope| is_finite(scope) && !bracketed.contains(scope)) {
+            if !finite.iter().all(|scope| bracketed.contains(scope)) {
                 return self.try_each(in_string);
             }
             open.retain(|scope| !bracketed.contains(scope));
