@@ -140,6 +140,8 @@ tuning! {
     tried_children: usize = 2;
     /// Above so many tokens, a node is worth a table of what they do in a leaf.
     table_tokens: usize = 256;
+    /// The same, unless more bytes than this lead on there.
+    table_bytes: usize = 128;
     /// From so many children on, a node is worth a look into the tables of leaves.
     table_children: usize = 8;
     /// A limit that is farther away, in characters, is left out of a mask, and the tokens that are too long are taken out of it.

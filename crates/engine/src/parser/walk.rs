@@ -444,11 +444,12 @@ fn behind(walk: &mut Walk<'_, '_>, stack: StackId) -> (ByteSet, Vec<Thread>) {
 /// which nearly always stand in one place.
 fn units_in_leaf(walk: &mut Walk<'_, '_>, thread: &Thread) -> Option<Window> {
     let program = walk.bound.program();
-    let (leaf, _) = thread.leaf()?;
+    let (leaf, state) = thread.leaf()?;
     let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { return None };
     let windows = program.counts().windows(thread.count, Bounds { min: *min, max: *max });
     let &[window] = &*windows else { return None };
-    if program.leaf(leaf).is_string() {
+    // PERF: where nearly all tokens go on, sets of threads take them by whole subtrees; a table of them took three times as long to make.
+    if program.leaf(leaf).is_string() || automaton.live(state).len() > tuning().table_bytes {
         return None;
     }
     let (follow, _) = behind(walk, thread.stack);
