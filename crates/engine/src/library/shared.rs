@@ -425,7 +425,6 @@ impl BoundAutomaton {
     }
 
     /// The same, if they are known already, or are wanted for the n-th time.
-    #[expect(clippy::too_many_arguments, reason = "a place in a trie, and a state")]
     pub(crate) fn entry_below_if_worth(
         &self,
         state: LeafState,
