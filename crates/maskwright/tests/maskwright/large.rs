@@ -481,7 +481,7 @@ fn kinds_of_items_are_counted() {
     };
     let mut valid = 0;
     for _ in 0..3_000 {
-        let numbers: Vec<i64> = (0..next(7)).map(|_| next(10) as i64).collect();
+        let numbers: Vec<i64> = (0..next(7)).map(|_| next(10).cast_signed()).collect();
         let expected = numbers.len() <= 5
             && contains.iter().all(|(_, min, max, test)| {
                 let count = numbers.iter().filter(|number| test(**number)).count();
