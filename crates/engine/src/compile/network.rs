@@ -440,7 +440,7 @@ impl Builder<'_, '_> {
         if !self.facts.productive[i] {
             return Ok(None);
         }
-        if plain && size <= INLINE_SIZE && !self.is_word(expr) {
+        if plain && size <= INLINE_SIZE && !self.repeats_inside(expr) {
             return self.build(expr, next);
         }
         let may_be_large = self.facts.few_parts[i] && !self.leaves.has_failed_often();
@@ -454,7 +454,7 @@ impl Builder<'_, '_> {
     }
 
     /// Whether a small rule is more than a repetition, and has one without an end, as an identifier has: what tokens do in such a leaf is remembered.
-    fn is_word(&self, expr: ExprId) -> bool {
+    fn repeats_inside(&self, expr: ExprId) -> bool {
         let is_endless = |expr: &Expr| matches!(expr, Expr::Repeat { max: None, .. });
         if is_endless(self.grammar.expr(expr)) {
             return false;

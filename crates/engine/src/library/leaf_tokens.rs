@@ -340,7 +340,7 @@ impl LeafTokens {
             Kinds::default()
         };
         let known = Known { bytes, safe_chars, kinds, longest: usize::MAX, dead };
-        let mut entry = Self::read(automaton, state, trie, Trie::ROOT, Some(known));
+        let mut entry = Self::below(automaton, state, trie, Trie::ROOT, Some(known));
         if kinds.is_empty() {
             return entry;
         }
@@ -358,16 +358,6 @@ impl LeafTokens {
 
     /// Reads the tokens below a node.
     pub(super) fn below(
-        automaton: &Automaton,
-        state: LeafState,
-        trie: &Trie,
-        from: TrieNode,
-        known: Option<Known<'_>>,
-    ) -> Self {
-        Self::read(automaton, state, trie, from, known)
-    }
-
-    fn read(
         automaton: &Automaton,
         state: LeafState,
         trie: &Trie,

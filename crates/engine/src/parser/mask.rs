@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use super::line::{Line, LineStacks, Visitor, Walk};
 use super::meter::THREAD_STEPS;
 use super::stack::{Arena, Frame, Resume, StackId, Stacks, Top};
-use super::step::{Buffers, call_from, leave, live, settled};
+use super::step::{Buffers, behind, call_from, settled};
 use super::thread::Thread;
 use super::walk::{Walker, completion_nodes};
 use super::words;
@@ -405,12 +405,10 @@ impl Masker<'_> {
     /// The threads behind a leaf that has ended, and the bytes that they take. The list is the scratch one.
     pub(crate) fn behind(&mut self, stack: StackId) -> (ByteSet, Vec<Thread>) {
         let program = &**self.bound.program();
-        let mut behind = core::mem::take(&mut self.scratch.work);
-        behind.clear();
+        let mut threads = core::mem::take(&mut self.scratch.work);
+        threads.clear();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        self.buffers.begin();
-        leave(program, &mut stacks, self.buffers, stack, &mut behind);
-        (live(program, &mut stacks, self.buffers, &behind), behind)
+        (behind(program, &mut stacks, self.buffers, stack, &mut threads), threads)
     }
 
     /// Inner tokens and suffixes.

@@ -504,6 +504,19 @@ pub(crate) fn leave<S: Stacks>(
     merge(program, stacks, next);
 }
 
+/// Finds the threads behind a leaf that has ended, and the bytes that they take. The list is empty before.
+pub(crate) fn behind<S: Stacks>(
+    program: &Program,
+    stacks: &mut S,
+    buffers: &mut Buffers,
+    stack: StackId,
+    behind: &mut Vec<Thread>,
+) -> ByteSet {
+    buffers.begin();
+    leave(program, stacks, buffers, stack, behind);
+    live(program, stacks, buffers, behind)
+}
+
 /// Lets what has arrived, and what has ended, go on to where the next byte is taken.
 fn settle<S: Stacks>(
     program: &Program,

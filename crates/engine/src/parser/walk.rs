@@ -19,8 +19,8 @@ use smallvec::SmallVec;
 use super::inside::literal_byte;
 use super::line::Walk;
 use super::sets::{Bits, Listed, Sets};
-use super::stack::{Mark, StackId};
-use super::step::{is_last, leave, live, step_all, step_others};
+use super::stack::Mark;
+use super::step::{behind, is_last, live, step_all, step_others};
 use super::thread::Thread;
 use crate::count::{Bounds, Window};
 use crate::leaf::{Leaf, LeafState, Text, TextNext, json_string};
@@ -414,9 +414,10 @@ impl Walker {
         let before = walk.found.len();
         walk.found.extend(entry.closing(need, room));
         if !boundaries.bytes().is_empty() {
-            let (follow, behind) = behind(walk, thread.stack);
+            let mut threads = Vec::new();
+            let follow = behind(program, walk.stacks, walk.buffers, thread.stack, &mut threads);
             for byte in follow.intersection(*boundaries.bytes()).iter() {
-                self.walk_suffixes(walk, boundaries, byte, need..=room, trie, number, &behind);
+                self.walk_suffixes(walk, boundaries, byte, need..=room, trie, number, &threads);
             }
         }
         if let Some(text) = text {
@@ -432,14 +433,6 @@ impl Walker {
     }
 }
 
-/// The threads behind a leaf that has ended, and the bytes that they take.
-fn behind(walk: &mut Walk<'_, '_>, stack: StackId) -> (ByteSet, Vec<Thread>) {
-    let (program, mut behind) = (walk.bound.program(), Vec::new());
-    walk.buffers.begin();
-    leave(program, walk.stacks, walk.buffers, stack, &mut behind);
-    (live(program, walk.stacks, walk.buffers, &behind), behind)
-}
-
 /// How many units a thread has left in the leaf that it stands in, if it leaves the leaf only where it must. Strings have tables of their own: the JSON string, and those of a schema,
 /// which nearly always stand in one place.
 fn units_in_leaf(walk: &mut Walk<'_, '_>, thread: &Thread) -> Option<Window> {
@@ -452,7 +445,7 @@ fn units_in_leaf(walk: &mut Walk<'_, '_>, thread: &Thread) -> Option<Window> {
     if program.leaf(leaf).is_string() || automaton.live(state).len() > tuning().table_bytes {
         return None;
     }
-    let (follow, _) = behind(walk, thread.stack);
+    let follow = behind(program, walk.stacks, walk.buffers, thread.stack, &mut Vec::new());
     follow.intersection(*automaton.open()).is_empty().then_some(window)
 }
 
