@@ -11,7 +11,7 @@ use maskwright_oracle::{Oracle, Tokens};
 use serde_json::{Value, json};
 
 use crate::find::Fault;
-use crate::walk::{Walker, plan};
+use crate::walk::{Tried, Walker, plan};
 
 /// An expression that all notations can write.
 #[derive(Clone, Debug)]
@@ -129,9 +129,9 @@ pub fn grammars(compiler: &Compiler, seed: u64) -> Result<Tally, (Value, Fault)>
             continue;
         };
         let mut walker = Walker::new(&bound);
-        for compared in [false, true] {
+        for tried in [Tried::None, Tried::All] {
             let text = walker
-                .walk(&plan(&mut rng, compared), &mut rng, &mut None)
+                .walk(&plan(&mut rng, tried), &mut rng, &mut None)
                 .map_err(|fault| (name.clone(), fault))?;
             tally.walks += 1;
             texts.extend(text);
@@ -217,10 +217,9 @@ pub fn tags(compiler: &Compiler, seed: u64) -> Result<Tally, (Value, Fault)> {
         return Ok(tally);
     };
     let mut walker = Walker::new(&bound);
-    for compared in [false, true, true] {
-        let text = walker
-            .walk(&plan(&mut rng, compared), &mut rng, &mut None)
-            .map_err(|fault| (tag.clone(), fault))?;
+    for tried in [Tried::None, Tried::All, Tried::Joints] {
+        let text =
+            walker.walk(&plan(&mut rng, tried), &mut rng, &mut None).map_err(|fault| (tag.clone(), fault))?;
         tally.walks += 1;
         if let Some(text) = text {
             let mut matcher = bound.matcher();

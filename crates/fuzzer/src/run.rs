@@ -12,12 +12,12 @@ use crate::find::{Fault, Find, caught};
 use crate::judge::{Bench, Judge, Pair, Unjudged};
 use crate::settings::Settings;
 use crate::shrink::{Case, shrink};
-use crate::walk::{Walker, plan, vocabulary};
+use crate::walk::{Tried, Walker, plan, vocabulary};
 use crate::{notation, sample, satisfy, schema};
 
 /// The kinds of rounds: the name, and every how many seeds there is one.
-const KINDS: [(&str, u64); 6] =
-    [("pairs", 1), ("walks", 1), ("orders", 4), ("masks", 8), ("grammars", 8), ("tags", 8)];
+const KINDS: [(&str, u64); 7] =
+    [("pairs", 1), ("walks", 1), ("orders", 4), ("masks", 8), ("joints", 4), ("grammars", 8), ("tags", 8)];
 
 /// The names of the kinds.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
@@ -157,14 +157,14 @@ fn round(
             Err(fault) => Some(Find { seed, kind, constraint, settings: None, fault, verdicts: None }),
         };
     }
-    let (schema, settings) = schema_of(seed);
+    let (schema, settings) = if kind == "joints" { ambiguous_schema_of(seed) } else { schema_of(seed) };
     let mut trace = Trace::default();
     let result = caught(|| schema_round(bench, kind, &schema, &settings, seed, counts, &mut trace));
     let fault = result.err()?;
     tell(Event::Fault(seed, kind, &fault));
     let Trace { document, prefix } = trace;
     let case = Case { schema, settings, document, prefix, seed };
-    let (case, fault) = shrink(bench, case, fault, kind == "masks");
+    let (case, fault) = shrink(bench, case, fault, tried_of(kind));
     let verdicts = case.document.as_ref().and_then(|document| {
         let judge = bench.judge(&case.schema, &case.settings).ok()?;
         Some(judge.verdicts(&document.value()?, fault.parts().1))
@@ -177,6 +177,21 @@ pub fn schema_of(seed: u64) -> (Value, Settings) {
     let mut rng = Rng::new(seed);
     let schema = schema::random(&mut rng);
     (schema, settings(&mut rng))
+}
+
+fn ambiguous_schema_of(seed: u64) -> (Value, Settings) {
+    let mut rng = Rng::new(seed);
+    let schema = schema::ambiguous(&mut rng);
+    (schema, settings(&mut rng))
+}
+
+/// With which tokens rounds of a kind compare masks.
+fn tried_of(kind: &str) -> Tried {
+    match kind {
+        "masks" => Tried::All,
+        "joints" => Tried::Joints,
+        _ => Tried::None,
+    }
 }
 
 fn settings(rng: &mut Rng) -> Settings {
@@ -231,7 +246,7 @@ fn schema_round(
         return orders(bench, &judge, &mut rng, seed, counts, trace);
     }
     if kind != "pairs" {
-        return walks(&judge, kind == "masks", &mut rng, counts, trace);
+        return walks(&judge, tried_of(kind), &mut rng, counts, trace);
     }
     for document in documents(&judge, &mut rng, counts, trace)? {
         let document = trace.document.insert(document);
@@ -286,7 +301,7 @@ fn documents(
         let mut walker = Walker::of_schema(compiled, judge.schema());
         for _ in 0..3 {
             counts.walks += 1;
-            if let Some(text) = walker.walk(&plan(rng, false), rng, &mut trace.prefix)? {
+            if let Some(text) = walker.walk(&plan(rng, Tried::None), rng, &mut trace.prefix)? {
                 counts.finished += 1;
                 all.push(judge.reads(&text)?);
             }
@@ -305,16 +320,16 @@ fn documents(
 
 fn walks(
     judge: &Judge,
-    masks: bool,
+    tried: Tried,
     rng: &mut Rng,
     counts: &mut Counts,
     trace: &mut Trace,
 ) -> Result<(), Fault> {
     let Some(compiled) = judge.compiled() else { return Ok(()) };
     let mut walker = Walker::of_schema(compiled, judge.schema());
-    for _ in 0..if masks { 2 } else { 8 } {
+    for _ in 0..if tried == Tried::All { 2 } else { 8 } {
         counts.walks += 1;
-        let Some(text) = walker.walk(&plan(rng, masks), rng, &mut trace.prefix)? else { continue };
+        let Some(text) = walker.walk(&plan(rng, tried), rng, &mut trace.prefix)? else { continue };
         counts.finished += 1;
         let document = trace.document.insert(judge.reads(&text)?);
         pair(judge, document, 0, counts)?;

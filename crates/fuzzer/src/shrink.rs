@@ -9,7 +9,7 @@ use crate::find::{Fault, caught};
 use crate::judge::{Bench, Unjudged};
 use crate::schema;
 use crate::settings::Settings;
-use crate::walk::{Walker, look, plan};
+use crate::walk::{Tried, Walker, look, plan};
 
 /// How many cases are tried. Walks take longer than documents.
 const TRIES: usize = 3_000;
@@ -34,11 +34,11 @@ pub struct Case {
 
 impl Case {
     /// The fault of this case, if it has one.
-    pub fn fault(&self, bench: &Bench, masks: bool) -> Option<Fault> {
-        caught(|| self.check(bench, masks)).err()
+    pub fn fault(&self, bench: &Bench, tried: Tried) -> Option<Fault> {
+        caught(|| self.check(bench, tried)).err()
     }
 
-    fn check(&self, bench: &Bench, masks: bool) -> Result<(), Fault> {
+    fn check(&self, bench: &Bench, tried: Tried) -> Result<(), Fault> {
         let judge = match bench.judge(&self.schema, &self.settings) {
             Ok(judge) => judge,
             Err(Unjudged::Fault(fault)) => return Err(fault),
@@ -55,7 +55,7 @@ impl Case {
         if let Some(prefix) = &self.prefix {
             let mut matcher = compiled.matcher();
             return if matcher.accept_bytes(prefix).is_ok() {
-                look(&mut matcher, prefix, masks)
+                look(&mut matcher, prefix, tried != Tried::None)
             } else {
                 Ok(())
             };
@@ -63,7 +63,7 @@ impl Case {
         let mut walker = Walker::of_schema(compiled, judge.schema());
         for number in 0..WALKS {
             let mut rng = Rng::new(self.seed.wrapping_add(number));
-            if let Some(text) = walker.walk(&plan(&mut rng, masks), &mut rng, &mut None)? {
+            if let Some(text) = walker.walk(&plan(&mut rng, tried), &mut rng, &mut None)? {
                 judge.reads(&text)?;
             }
         }
@@ -72,7 +72,7 @@ impl Case {
 }
 
 /// The smallest case that was found, and its fault.
-pub fn shrink(bench: &Bench, case: Case, fault: Fault, masks: bool) -> (Case, Fault) {
+pub fn shrink(bench: &Bench, case: Case, fault: Fault, tried: Tried) -> (Case, Fault) {
     let limit = if case.document.is_some() || case.prefix.is_some() { TRIES } else { TRIES_OF_WALKS };
     let (mut best, mut shown, mut tries) = (case, fault, 0);
     loop {
@@ -81,7 +81,7 @@ pub fn shrink(bench: &Bench, case: Case, fault: Fault, masks: bool) -> (Case, Fa
             if tries > limit {
                 return None;
             }
-            let fault = candidate.fault(bench, masks)?;
+            let fault = candidate.fault(bench, tried)?;
             fault.is_like(&shown).then_some((candidate, fault))
         });
         match better {

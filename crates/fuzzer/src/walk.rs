@@ -3,7 +3,7 @@
 //! Choosing uniformly among allowed tokens writes strings for ever and never comes to the corners. So walks have a style, and the longer a text gets,
 //! the more often a token is taken that closes something.
 
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use maskwright::{
@@ -14,6 +14,14 @@ use serde_json::Value;
 
 use crate::find::Fault;
 use crate::schema::mentions;
+
+/// Texts whose parts are tokens: keys and values next to one another, with and without white space.
+const STRUCTURES: [&str; 2] = [
+    r#"{"":{"a":[{"b":"","c":[]}],"":""},"ab":["",{}],"b":[[],[1,{"":1}]],"d":-1}"#,
+    r#"{"a": {"": ""}, "b": [{}, 1, ""]}"#,
+];
+/// How long these parts are, in bytes.
+const PARTS: RangeInclusive<usize> = 2..=4;
 
 /// Every byte, and tokens that hold parts of words, several values, or the end of one and the beginning of the next.
 pub fn vocabulary() -> Arc<Vocabulary> {
@@ -27,9 +35,10 @@ pub fn vocabulary() -> Arc<Vocabulary> {
     ];
     let mut builder = VocabularyBuilder::new();
     let mut tokens: Vec<Vec<u8>> = (0..=u8::MAX).map(|byte| vec![byte]).collect();
-    for piece in PIECES {
-        if !tokens.iter().any(|token| token == piece.as_bytes()) {
-            tokens.push(piece.as_bytes().to_vec());
+    let parts = STRUCTURES.iter().flat_map(|text| PARTS.flat_map(|length| text.as_bytes().windows(length)));
+    for piece in PIECES.iter().map(|piece| piece.as_bytes()).chain(parts) {
+        if !tokens.iter().any(|token| token == piece) {
+            tokens.push(piece.to_vec());
         }
     }
     for (id, token) in (0..).zip(&tokens) {
@@ -47,8 +56,21 @@ pub struct Plan {
     pub style: Style,
     /// After so many tokens a budget is set, with so many tokens more than are needed.
     pub budget: Option<(usize, u32)>,
-    /// At which steps the mask is compared with trying every token.
+    /// At which steps the mask is compared with trying tokens.
     pub compared: Range<usize>,
+    /// Which tokens are tried.
+    pub tried: Tried,
+}
+
+/// Which tokens a mask is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tried {
+    /// None.
+    None,
+    /// Those of several bytes that hold a bracket, a quote, a comma or a colon; many more masks can be compared so.
+    Joints,
+    /// All of them, in every way.
+    All,
 }
 
 /// Which tokens a walk favours.
@@ -63,11 +85,17 @@ pub enum Style {
 }
 
 /// Draws a plan.
-pub fn plan(rng: &mut Rng, compare: bool) -> Plan {
+pub fn plan(rng: &mut Rng, tried: Tried) -> Plan {
     let style = [Style::Uniform, Style::Structure, Style::Rare, Style::Rare][rng.below(4)];
     let budget = rng.one_in(3).then(|| (rng.below(12), rng.below(20) as u32));
     let start = rng.below(4);
-    Plan { style, budget, compared: if compare { start..start + 24 } else { 0..0 } }
+    let compared = match tried {
+        Tried::None => 0..0,
+        Tried::Joints => 0..40,
+        Tried::All => start..start + 24,
+    };
+    // A budget makes masks dear, and has walks of its own.
+    Plan { style, budget: budget.filter(|_| tried != Tried::Joints), compared, tried }
 }
 
 /// What walks under one constraint have in common.
@@ -75,6 +103,8 @@ pub fn plan(rng: &mut Rng, compare: bool) -> Plan {
 pub struct Walker<'a> {
     compiled: &'a CompiledConstraint,
     vocabulary: Arc<Vocabulary>,
+    /// See [`Tried::Joints`].
+    joints: Vec<TokenId>,
     /// How often each token was taken.
     taken: Vec<u32>,
     /// After so many tokens a walk heads for the end, and after twice as many it is given up.
@@ -93,8 +123,11 @@ impl<'a> Walker<'a> {
     /// Walks under a constraint.
     pub fn new(compiled: &'a CompiledConstraint) -> Self {
         let vocabulary = compiled.vocabulary().clone();
+        let is_joint = |bytes: &[u8]| bytes.len() > 1 && bytes.iter().any(|byte| b"[]{},:\"".contains(byte));
+        let joints =
+            vocabulary.ordinary().filter(|(_, bytes)| is_joint(bytes)).map(|(token, _)| token).collect();
         let taken = vec![0; vocabulary.size()];
-        Self { compiled, vocabulary, taken, long: LONG, masks: 0, limited: 0 }
+        Self { compiled, vocabulary, joints, taken, long: LONG, masks: 0, limited: 0 }
     }
 
     /// Walks under a schema.
@@ -125,13 +158,19 @@ impl<'a> Walker<'a> {
         left: &mut Option<u32>,
     ) -> Result<bool, Fault> {
         let mut matcher = self.compiled.matcher();
+        let mut counted = Counted::default();
         for step in 0..self.long * 2 {
             if let Some((_, more)) = plan.budget.filter(|&(after, _)| after == step) {
                 *left = set_budget(&mut matcher, more, text)?;
+                counted = Counted { budget: left.unwrap_or_default(), tokens: Vec::new() };
             }
             if plan.compared.contains(&step) {
                 self.masks += 1;
-                compare(&mut matcher, text, *left)?;
+                match plan.tried {
+                    Tried::None => {}
+                    Tried::Joints => compare_some(&mut matcher, text, &self.joints)?,
+                    Tried::All => compare(&mut matcher, text, *left)?,
+                }
             }
             let mask = match matcher.mask() {
                 Err(error) if left.is_some() && error.is_limit() => {
@@ -143,7 +182,7 @@ impl<'a> Walker<'a> {
             let allowed: Vec<TokenId> = mask.iter().collect();
             if allowed.is_empty() {
                 return Err(if left.is_some() {
-                    Fault::Budget(shown(text, "nothing is allowed under the budget"))
+                    Fault::Budget(shown(text, &format!("nothing is allowed under the budget{counted}")))
                 } else {
                     Fault::Stuck(shown(text, "nothing is allowed"))
                 });
@@ -162,6 +201,7 @@ impl<'a> Walker<'a> {
                 return Ok(true);
             }
             self.taken[token.index()] += 1;
+            counted.tokens.push(self.vocabulary.spelling(token).escape_ascii().to_string());
             text.extend_from_slice(self.vocabulary.bytes(token));
         }
         Ok(false)
@@ -186,6 +226,19 @@ impl<'a> Walker<'a> {
         let tries = if style == Style::Rare { 6 } else { 1 };
         let drawn = (0..tries).map(|_| among[rng.below(among.len())]);
         drawn.min_by_key(|token| self.taken[token.index()]).unwrap_or(among[0])
+    }
+}
+
+/// A budget, and the tokens that were taken of it.
+#[derive(Default)]
+struct Counted {
+    budget: u32,
+    tokens: Vec<String>,
+}
+
+impl core::fmt::Display for Counted {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, " of {}, of which were taken: {}", self.budget, self.tokens.join(" | "))
     }
 }
 
@@ -215,6 +268,21 @@ pub fn look(matcher: &mut Matcher, text: &[u8], masks: bool) -> Result<(), Fault
         if let Err(error) = matcher.fork().accept(token) {
             let token = matcher.bound().vocabulary().spelling(token).escape_ascii();
             return Err(Fault::MaskLies(shown(text, &format!("the mask allows {token}, but: {error}"))));
+        }
+    }
+    Ok(())
+}
+
+/// Some bits of the mask, by trying these tokens on a fork.
+fn compare_some(matcher: &mut Matcher, text: &[u8], tokens: &[TokenId]) -> Result<(), Fault> {
+    let unasked = matcher.fork();
+    let mask = matcher.mask().map_err(|error| Fault::Mask(shown(text, &error.to_string())))?;
+    for &token in tokens {
+        let (bit, accepted) = (mask.contains(token), unasked.fork().accept(token).is_ok());
+        if bit != accepted {
+            let token = unasked.bound().vocabulary().spelling(token).escape_ascii();
+            let what = format!("mask {bit}, accept {accepted} for the token {token}");
+            return Err(Fault::Mask(shown(text, &what)));
         }
     }
     Ok(())

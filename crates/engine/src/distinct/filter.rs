@@ -56,11 +56,14 @@ pub(crate) struct DistinctFilter<'m> {
     /// lie on the way to many of them.
     leading: FxHashSet<u32>,
     living: FxHashSet<u32>,
+    /// Tokens that were put in.
+    added: Vec<u32>,
 }
 
 impl<'m> DistinctFilter<'m> {
     pub(crate) fn new(trial: Trial<'m>, row: &'m mut dyn Row) -> Self {
-        Self { trial, row, leading: FxHashSet::default(), living: FxHashSet::default() }
+        let (leading, living) = (FxHashSet::default(), FxHashSet::default());
+        Self { trial, row, leading, living, added: Vec::new() }
     }
 }
 
@@ -77,8 +80,11 @@ impl DistinctFilter<'_> {
         }
         self.keep_living(several);
         let narrow = program.may_run_out() && program.open().has_narrow_scopes();
-        if narrow {
-            self.keep_leading(self.trial.bound.library().value_tokens().openers.at(in_string));
+        if program.may_run_out() {
+            // A scope may begin in the token.
+            let whole = self.trial.bound.library().value_tokens();
+            let openers = if narrow { &whole.openers } else { &whole.opened_commas };
+            self.keep_leading(openers.at(in_string));
         }
         // A mask does not see that a value needs another one before its scope may close.
         let has_needs = open.iter().any(|(index, _)| program.scope(*index).has_listed_needs());
@@ -144,6 +150,11 @@ impl DistinctFilter<'_> {
                 self.filter_scope(register, &place);
             }
         }
+    }
+
+    /// The tokens that were put in, which the parts of the mask do not know.
+    pub(crate) fn into_added(self) -> Vec<u32> {
+        self.added
     }
 
     /// Whether there may be no new value behind some token.
@@ -515,7 +526,10 @@ impl DistinctFilter<'_> {
     }
 
     fn allow(&mut self, token: u32) {
-        self.row.set(token, true);
+        if !self.allows(token) {
+            self.added.push(token);
+            self.row.set(token, true);
+        }
     }
 
     fn forbid(&mut self, token: u32) {

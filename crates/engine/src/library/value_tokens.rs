@@ -36,6 +36,8 @@ pub(crate) struct ValueTokens {
     pub(crate) key_closers: Tokens,
     /// Tokens that open an array or an object and write something in it.
     pub(crate) openers: Tokens,
+    /// Of these, the ones with a comma behind the bracket: they may write all values that there are, and ask for another one.
+    pub(crate) opened_commas: Tokens,
     /// Tokens that end a string after an escape, by the form of what they write of it.
     escaped: FxHashMap<Box<[u8]>, Vec<u32>>,
     /// What tokens write of a string that they end, with its quote, as forms: each once.
@@ -83,7 +85,14 @@ impl ValueTokens {
             map.capacity() * entry
                 + map.iter().map(|(form, tokens)| form.len() + tokens.len() * 4).sum::<usize>()
         };
-        let lists = [&self.several, &self.commas, &self.closers, &self.key_closers, &self.openers];
+        let lists = [
+            &self.several,
+            &self.commas,
+            &self.closers,
+            &self.key_closers,
+            &self.openers,
+            &self.opened_commas,
+        ];
         let lists = lists.iter().map(|tokens| tokens.outside.len() + tokens.in_string.len()).sum::<usize>();
         let bits = self.several_bits.iter().map(|words| words.len()).sum::<usize>();
         by_text(&self.by_form)
@@ -103,6 +112,7 @@ impl ValueTokens {
             closers: Tokens::default(),
             key_closers: Tokens::default(),
             openers: Tokens::default(),
+            opened_commas: Tokens::default(),
             escaped: FxHashMap::default(),
             rests: Vec::new(),
         };
@@ -168,10 +178,10 @@ impl ValueTokens {
             let colon = bytes.iter().position(|byte| *byte == b':');
             colon.is_some_and(|colon| bytes[colon..].contains(&b'}'))
         });
-        self.openers.push(token, bytes, |bytes| {
-            let open = bytes.iter().position(|byte| matches!(byte, b'{' | b'['));
-            open.is_some_and(|open| !bytes[open + 1..].trim_ascii().is_empty())
-        });
+        let is_open = |byte: &u8| matches!(byte, b'{' | b'[');
+        let behind_open = |bytes: &[u8]| bytes.iter().position(is_open).map_or(bytes.len(), |open| open + 1);
+        self.openers.push(token, bytes, |bytes| !bytes[behind_open(bytes)..].trim_ascii().is_empty());
+        self.opened_commas.push(token, bytes, |bytes| bytes[behind_open(bytes)..].contains(&b','));
         if let Some(rest) = value::rest(bytes) {
             self.rests.push(rest.into());
         }

@@ -146,10 +146,12 @@ impl Matcher {
 
     /// What its parts do not know of a mask: which values must be new, what can be finished in time, and how the text ends.
     fn correct(&mut self, multi_value: &[u32], accepting: bool, in_time: Option<InTime>, row: &mut dyn Row) {
+        let mut added = Vec::new();
         if self.must_differ(multi_value) {
-            self.keep_distinct(multi_value, row);
+            added = self.keep_distinct(multi_value, row);
         }
-        if let Some(in_time) = in_time {
+        if let Some(mut in_time) = in_time {
+            in_time.untried.append(&mut added);
             self.keep_in_time(in_time, row.words_mut());
         }
         for &token in self.stops() {
@@ -179,17 +181,17 @@ impl Matcher {
         !is_new || self.strategy == Strategy::Reference
     }
 
-    /// Takes the tokens that repeat a value out of a mask.
-    fn keep_distinct(&mut self, multi_value: &[u32], row: &mut dyn Row) {
+    /// Takes the tokens that repeat a value out of a mask. Returns those that it puts in.
+    fn keep_distinct(&mut self, multi_value: &[u32], row: &mut dyn Row) -> Vec<u32> {
         let is_fast = self.strategy == Strategy::Fast && !self.bound.vocabulary().is_numbered();
-        if let Some(trial) = self.trial() {
-            let mut filter = DistinctFilter::new(trial, row);
-            if is_fast {
-                filter.apply(multi_value);
-            } else {
-                filter.try_all();
-            }
+        let Some(trial) = self.trial() else { return Vec::new() };
+        let mut filter = DistinctFilter::new(trial, row);
+        if is_fast {
+            filter.apply(multi_value);
+        } else {
+            filter.try_all();
         }
+        filter.into_added()
     }
 
     /// Room to try bytes in, if values must differ.

@@ -20,6 +20,29 @@ const DEPTH: usize = 3;
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "ab", "é"];
 const KEY_PATTERNS: [&str; 9] = ["^a", "b$", "^[a-c]$", "^a|b", "^.{1,2}$", "c", "^(a|ab)$", "^[^a]", "^$"];
 
+/// A random schema that has several readings of what is written: objects or arrays, combined or negated.
+pub fn ambiguous(rng: &mut Rng) -> Value {
+    loop {
+        let mut generator = Generator { rng, definitions: 0 };
+        let kind = ["array", "object", "object"][generator.rng.below(3)];
+        let [one, other] = [0; 2].map(|_| {
+            let depth = 1 + generator.rng.below(2);
+            generator.schema(depth, Some(kind))
+        });
+        let all = match generator.rng.below(6) {
+            0 => json!({"not": one}),
+            1 => json!({"type": kind, "not": one}),
+            2 => json!({"oneOf": [one, other]}),
+            3 => json!({"anyOf": [one, other]}),
+            4 => json!({"if": one, "then": other}),
+            _ => json!({"allOf": [{"not": one}, other]}),
+        };
+        if refers_well(&all) {
+            return all;
+        }
+    }
+}
+
 /// A random schema.
 pub fn random(rng: &mut Rng) -> Value {
     loop {

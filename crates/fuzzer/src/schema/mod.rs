@@ -3,7 +3,7 @@
 mod generate;
 mod shrink;
 
-pub use generate::random;
+pub use generate::{ambiguous, random};
 pub use shrink::smaller;
 
 use serde_json::Value;

@@ -13,7 +13,7 @@ fn vocabulary() -> Arc<Vocabulary> {
     let pieces = [
         "\",\"", "\":", "\": ", ", \"", "1,1", "[],[]", "\"a\"", "a\",\"a", "tem", "temp", "mon", "w", "we",
         "0,", "2024", "-01", "{\"", "\"}", "\"}]", "},{", "\":1,\"", "null,", "1]", "aa", "bbb", "\\u00",
-        "zz", ",-", "0,-",
+        "zz", ",-", "0,-", "[[],", "[{},", "[1,", "[\"\",", "\":1}", "],\"d", "c\":[",
     ];
     let bytes = (0..=255u8).map(|byte| vec![byte]);
     let tokens: Vec<Vec<u8>> = bytes.chain(pieces.iter().map(|piece| piece.as_bytes().to_vec())).collect();
@@ -94,7 +94,7 @@ fn walk(schema: &str, order: KeyOrder, walks: u64, longest: usize) -> u32 {
     finished
 }
 
-const FINITE: [&str; 57] = [
+const FINITE: [&str; 59] = [
     r#"{"type":"array","items":{"type":"string","maxLength":2},"uniqueItems":true,"minItems":3,"maxItems":4}"#,
     r#"{"type":"array","prefixItems":[{"type":"string","maxLength":2},{"const":"aa"},{"type":"string","maxLength":1}],"items":false,"minItems":3,"uniqueItems":true}"#,
     r#"{"type":"object","propertyNames":{"pattern":"^(monday|tuesday|wednesday)$"}}"#,
@@ -152,6 +152,8 @@ const FINITE: [&str; 57] = [
     r#"{"type":"object","patternProperties":{"^(w|we)$":{"type":"null"},"^$":{"type":"null"}},"additionalProperties":false,"required":["we"]}"#,
     r#"{"type":"object","patternProperties":{"^[ab]{2}$":{"type":"null"}},"additionalProperties":{"type":"boolean"},"minProperties":2,"dependentRequired":{"aa":["bb"]}}"#,
     r#"{"type":"array","items":{"anyOf":[{"type":"string","pattern":"^(mon|w|we)?$"},{"type":"null"}]},"uniqueItems":true}"#,
+    r#"{"items":{"type":"array","maxItems":0},"uniqueItems":true}"#,
+    r#"{"prefixItems":[{},{"type":"string","maxLength":0}],"uniqueItems":true}"#,
 ];
 
 #[test]
@@ -182,6 +184,50 @@ fn finite_sets_run_out_without_a_dead_end() {
     for schema in FINITE {
         for order in [KeyOrder::Schema, KeyOrder::Any] {
             assert!(walk(schema, order, 60, 300) > 0, "{schema} ({order:?}): no walk came to an end");
+        }
+    }
+}
+
+/// A token that opens an array, writes the only value that there is and asks for another one leads nowhere.
+#[test]
+fn no_token_writes_all_values_and_a_comma() {
+    let schemas = [
+        r#"{"items":{"type":"array","maxItems":0},"uniqueItems":true}"#,
+        r#"{"items":{"type":"object","maxProperties":0},"uniqueItems":true}"#,
+        r#"{"items":{"minimum":1,"anyOf":[{"type":"number","maximum":1}]},"uniqueItems":true}"#,
+        r#"{"prefixItems":[{},{"type":"string","maxLength":0}],"uniqueItems":true}"#,
+        r#"{"prefixItems":[{},{"type":"array","maxItems":0}],"uniqueItems":true}"#,
+        r#"{"items":{"items":{"type":"array","maxItems":0},"uniqueItems":true}}"#,
+    ];
+    for schema in schemas {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let bound = compiler(order).compile(&Constraint::json_schema(schema)).expect(schema);
+            for text in ["", "["] {
+                compare_with_tokens(&bound, text);
+            }
+        }
+    }
+}
+
+/// A token that ends a required key and closes the object at once is put into a mask when what was seen is known, also where tokens are counted.
+#[test]
+fn a_budget_leaves_tokens_that_end_a_key_and_its_object() {
+    let schema = r#"{"type":"object","required":["c","d"],"dependentRequired":{"a":["b"]}}"#;
+    for whitespace in [Whitespace::Tidy, Whitespace::Compact] {
+        let options = json_schema::Options::default().with_key_order(KeyOrder::Any);
+        let compiler = with_options(options.with_whitespace(whitespace));
+        let bound = compiler.compile(&Constraint::json_schema(schema)).expect(schema);
+        for budget in 2..6 {
+            let mut matcher = bound.matcher();
+            matcher.accept_bytes(br#"{"c":[],"d"#).expect("it is valid");
+            matcher.set_budget(Some(Budget::new(budget))).expect("`\":1}` and the end");
+            let unasked = matcher.fork();
+            let mask = matcher.mask().expect("there is a limit").clone();
+            for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
+                let error = unasked.fork().accept(token).err();
+                assert_eq!(mask.contains(token), error.is_none(), "{budget} left, then {token:?}: {error:?}");
+            }
+            assert!(mask.count() > 0, "{budget} left");
         }
     }
 }
