@@ -27,8 +27,6 @@ use crate::value;
 pub(crate) const ENDLESS: i64 = 1 << 48;
 /// How many steps it may take to find a number for a new budget. Beyond it there is the upper bound.
 pub(crate) const STEPS: u64 = 1_000_000;
-/// How many parts of a stack that forks are looked at for scopes.
-const MAX_FORKS: u32 = 4_096;
 
 /// A scope on a stack, with what it has seen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -245,9 +243,8 @@ impl<'m> LeastView<'m> {
             found.push(None);
             return found;
         }
-        let (mut work, mut left) = (vec![behind], MAX_FORKS);
-        while let Some(behind) = work.pop().filter(|_| left > 0) {
-            left -= 1;
+        let (mut work, mut visited) = (vec![behind], FxHashSet::default());
+        while let Some(behind) = work.pop() {
             let scope = match self.top(behind, line) {
                 Standing::On(below) => {
                     work.push(below);
@@ -255,7 +252,8 @@ impl<'m> LeastView<'m> {
                 }
                 Standing::Top(Top::Union([])) => None,
                 Standing::Top(Top::Union(members)) => {
-                    work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
+                    let members = members.iter().map(|stack| Behind { stack: *stack, ..behind });
+                    work.extend(members.filter(|member| visited.insert(*member)));
                     continue;
                 }
                 Standing::Top(Top::Frame(frame, below)) => match frame.resume() {
@@ -349,13 +347,13 @@ impl<'m> LeastView<'m> {
 
     /// Whether a value that must be new ends with what is on top of a stack.
     fn is_before_check(&self, behind: Behind, line: Option<&Line>) -> bool {
-        let (mut work, mut left) = (vec![behind], MAX_FORKS);
-        while let Some(behind) = work.pop().filter(|_| left > 0) {
-            left -= 1;
+        let (mut work, mut visited) = (vec![behind], FxHashSet::default());
+        while let Some(behind) = work.pop() {
             match self.top(behind, line) {
                 Standing::On(below) => work.push(below),
                 Standing::Top(Top::Union(members)) => {
-                    work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
+                    let members = members.iter().map(|stack| Behind { stack: *stack, ..behind });
+                    work.extend(members.filter(|member| visited.insert(*member)));
                 }
                 Standing::Top(Top::Frame(frame, _)) => {
                     if matches!(frame.resume(), Resume::At(state) if self.is_check(state)) {

@@ -164,7 +164,7 @@ impl Trial<'_> {
     /// A text that leads from some threads, none of which is out, to a place that is, if a search finds one that is short.
     fn completion(&mut self, threads: &[Thread]) -> Option<Vec<u8>> {
         let before = core::mem::take(&mut self.outs.completions);
-        let found = self.search(threads);
+        let found = self.search_briefly(threads);
         let completion = core::mem::replace(&mut self.outs.completions, before).into_iter().next();
         completion.filter(|_| found == Some(true))
     }

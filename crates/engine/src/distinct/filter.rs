@@ -313,7 +313,7 @@ impl DistinctFilter<'_> {
     /// All scopes that are open, the innermost first.
     fn open_scopes(&self, open: &mut SmallVec<[(ScopeId, Register); 8]>) {
         let mut work: SmallVec<[StackId; 8]> = self.trial.threads.iter().map(|thread| thread.stack).collect();
-        let forks = self.trial.threads.len() > 1;
+        let mut forks = self.trial.threads.len() > 1;
         let mut visited = crate::seen::Seen::default();
         while let Some(mut stack) = work.pop() {
             loop {
@@ -323,6 +323,7 @@ impl DistinctFilter<'_> {
                 let (frame, below) = match self.trial.arena.top(stack) {
                     Top::Frame(frame, below) => (frame, below),
                     Top::Union(members) => {
+                        forks = true;
                         work.extend_from_slice(members);
                         break;
                     }

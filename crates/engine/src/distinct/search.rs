@@ -39,12 +39,15 @@ use crate::parser::step::{Buffers, may_end};
 use crate::parser::thread::Thread;
 use crate::program::At;
 use crate::program::network::ScopeId;
+use crate::seen::Seen as SeenStacks;
 use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
 const SEARCH_STEPS: u32 = 400;
 /// The same for a byte of a completion that was found from another place.
 const REPLAY_STEPS: u32 = 40;
+/// Completions are tried behind each of so many bytes of a search: where the text ends inside of a character, they go on behind it.
+const BYTES_BEFORE_REPLAY: usize = 3;
 /// So many completions are kept, of so many bytes at most.
 const MAX_COMPLETIONS: usize = 4;
 const MAX_COMPLETION_BYTES: usize = 64;
@@ -57,6 +60,8 @@ const ROUNDS: [(Order, usize, usize); 5] = [
     (Order::CheapestFirst, usize::MAX, 2_500),
     (Order::DepthFirst, usize::MAX, usize::MAX),
 ];
+/// The rounds of a search that need not come to an end.
+const BRIEF_ROUNDS: usize = 2;
 /// What a byte costs, cheapest first: the only one that may come, one of several, and each that was to be tried before it.
 const ONLY_BYTE: u32 = 1;
 const CHOSEN_BYTE: u32 = 4;
@@ -69,6 +74,8 @@ const NAME_STEPS: u32 = 16;
 const MAX_FRESH_STEPS: u64 = 40_000_000;
 /// A stack that forks into more parts is not passed over.
 const MAX_FORKS: usize = 64;
+/// The same if there are so many stacks down to the check, by all ways together.
+const MAX_FORKED_STACKS: usize = 1_024;
 /// So many threads are remembered for a place, by what they have seen.
 const MAX_FREEST: usize = 16;
 /// No more searches are remembered.
@@ -376,11 +383,21 @@ impl Trial<'_> {
 
     /// Looks for a way out; `None` if the steps are used up.
     pub(super) fn search(&mut self, threads: &[Thread]) -> Option<bool> {
+        self.search_in(&ROUNDS, threads)
+    }
+
+    /// The same where nothing depends on the answer but how long a mask takes: what is not found soon is not found.
+    pub(super) fn search_briefly(&mut self, threads: &[Thread]) -> Option<bool> {
+        self.search_in(&ROUNDS[..BRIEF_ROUNDS], threads)
+    }
+
+    /// Looks for a way out in some rounds; `None` if they do not tell, or if the steps are used up.
+    fn search_in(&mut self, rounds: &[(Order, usize, usize)], threads: &[Thread]) -> Option<bool> {
         if threads.iter().any(|thread| self.is_out(thread)) {
             return Some(true);
         }
         let depth = self.depth(threads);
-        for (at, (order, deeper, bytes)) in ROUNDS.into_iter().enumerate() {
+        for (at, &(order, deeper, bytes)) in rounds.iter().enumerate() {
             let deepest = depth.saturating_add(deeper);
             // PERF: nearly every search ends in the first round, and a large program takes a while to measure.
             let distances = (at > 0).then(DistancesBelow::default);
@@ -425,7 +442,8 @@ impl Trial<'_> {
             }
             let place = &mut search.places[at];
             let Some(byte) = place.bytes.pop() else { continue };
-            if bytes_left == 0 || !self.buffers.meter.spend(SEARCH_STEPS) {
+            let length = self.text.len() - from;
+            if bytes_left == 0 || !self.buffers.meter.spend(SEARCH_STEPS + length as u32 / 4) {
                 return Round::Unknown;
             }
             bytes_left -= 1;
@@ -456,6 +474,9 @@ impl Trial<'_> {
                 && value::ends_in_fraction(self.text)
                 && !(length == from && self.text[..length].ends_with(b"."));
             next.retain(|thread| !(self.needs_seen(thread) || in_fraction && self.has_zeros_only(thread)));
+            if self.text.len() - from <= BYTES_BEFORE_REPLAY && self.replays(&next) {
+                return Round::Found;
+            }
             self.go_on(&mut search, next, inside, (at, cost));
         }
         if search.is_cut { Round::Unknown } else { Round::Nothing }
@@ -657,8 +678,12 @@ impl Trial<'_> {
         };
         // Where the stack forks, all of its parts must have such a check.
         let (mut behind, mut frames) = (Vec::new(), Vec::new());
-        let mut work = vec![(thread.stack, above)];
+        let (mut work, mut stacks) = (vec![(thread.stack, above)], 0);
         while let Some((stack, above)) = work.pop() {
+            stacks += 1;
+            if stacks > MAX_FORKED_STACKS {
+                return None;
+            }
             self.arena.frames(stack, &mut frames);
             for (frame, below) in frames.drain(..) {
                 let mut above = above.clone();
@@ -823,8 +848,11 @@ impl Trial<'_> {
         if reaches_nonzero(state) {
             return false;
         }
-        let (mut work, mut frames) = (vec![thread.stack], Vec::new());
+        let (mut work, mut frames, mut visited) = (vec![thread.stack], Vec::new(), SeenStacks::default());
         while let Some(stack) = work.pop() {
+            if !visited.insert(stack) {
+                continue;
+            }
             self.arena.frames(stack, &mut frames);
             for (frame, below) in frames.drain(..) {
                 match frame.resume() {

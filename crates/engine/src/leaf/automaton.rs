@@ -407,6 +407,12 @@ impl Automaton {
         self.numbers().nonzero[state.index()] != NEVER
     }
 
+    /// Whether such a digit stands in some text.
+    pub(crate) fn may_have_nonzero(&self) -> bool {
+        let has_nonzero = |state| NONZERO.iter().any(|byte| self.live(state).contains(*byte));
+        (0..self.len() as u32).map(LeafState).any(has_nonzero)
+    }
+
     /// Whether all texts are integers as JSON writes them, and every one of them but zero can always go on.
     pub(crate) fn is_integers(&self) -> bool {
         self.numbers().are_integers

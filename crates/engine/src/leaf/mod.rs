@@ -55,6 +55,14 @@ impl Leaf {
         Self::Window { automaton, min: 0, max: u32::MAX }
     }
 
+    /// Whether a digit that is not zero may stand in it. White space has none.
+    pub(crate) fn may_have_nonzero(&self) -> bool {
+        match self {
+            Self::Window { automaton, .. } => automaton.may_have_nonzero(),
+            Self::Text(_) => true,
+        }
+    }
+
     /// How many units it may have.
     pub(crate) fn bounds(&self) -> Bounds {
         match *self {

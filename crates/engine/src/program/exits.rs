@@ -328,7 +328,8 @@ impl Exits {
             (&[] as &[Leaf], Paths::default())
         };
         let infinite_leaves = leaves.iter().map(Leaf::starts_infinite).collect();
-        let nonzero = if network.other_values { nonzero(network, joints, back) } else { Box::default() };
+        let nonzero =
+            if network.other_values { nonzero(network, leaves, joints, back) } else { Box::default() };
         let exits = Self { paths: Paths::new(network, joints), infinite, infinite_leaves, nonzero, scopes };
         let work = (0..=MAX_WORDS).map(|_| Vec::new()).collect();
         let mut finder = Finder { network, joints, back, exits, behind: FxHashMap::default(), work };
@@ -478,10 +479,11 @@ fn has_nonzero(network: &Network, node: NodeId) -> bool {
 }
 
 /// The joints behind which a digit that is not zero may come.
-fn nonzero(network: &Network, joints: &Joints, back: &Backward) -> Box<[bool]> {
+fn nonzero(network: &Network, leaves: &[Leaf], joints: &Joints, back: &Backward) -> Box<[bool]> {
     let mut found: Box<[bool]> = vec![false; joints.len()].into();
+    let leaves: Vec<bool> = leaves.iter().map(Leaf::may_have_nonzero).collect();
     let begins = |joint: &Joint| match joints.get(network, *joint) {
-        Node::Call { callee: Callee::Leaf(_), .. } => true,
+        Node::Call { callee: Callee::Leaf(leaf), .. } => leaves[leaf.index()],
         Node::Call { callee, .. } if network.machine_of(callee).is_some_and(starts_nonzero(network)) => true,
         _ => successors(network, joints.node(*joint)).any(|next| has_nonzero(network, next)),
     };

@@ -4,17 +4,22 @@
 //! `c` is a walk through their subsets. For a large or infinite set, the engine remembers what was written
 //! ([`maskwright_grammar::Expr::Scope`]).
 
+use std::sync::LazyLock;
+
 use maskwright_grammar::ExprId;
 
-use super::super::super::cases::{KINDS, NodeId, SCALARS, Signed};
+use super::super::super::cases::{Case, KINDS, NodeId, SCALARS, Signed};
 use super::super::super::json::Value;
 use super::super::super::same::same;
-use super::super::super::schemas::Window;
+use super::super::super::schemas::{SchemaId, Window};
+use super::super::super::types::TypeSet;
 use super::super::layout::Layout;
 use super::super::states::States;
 use super::super::{Emitter, NODE_TYPES_DEPTH};
 use super::Shape;
 
+/// The array without items.
+static EMPTY: LazyLock<Value<'static>> = LazyLock::new(|| Value::Array(Box::default()));
 /// How many different items subsets are made of.
 const MAX_VALUES: usize = 12;
 
@@ -114,6 +119,12 @@ impl<'s> Emitter<'s> {
         found.extend(SCALARS.iter().filter(|value| self.algebra.allows(value, types, &members)));
         for kind in KINDS.into_iter().filter(|&kind| types.meets(kind)) {
             for case in self.algebra.cases(&members, kind)? {
+                if kind == TypeSet::ARRAY && self.has_no_items(&case) {
+                    if self.algebra.allows(&EMPTY, kind, &members) {
+                        found.push(&EMPTY);
+                    }
+                    continue;
+                }
                 let id = self.algebra.listing(&case)?;
                 for value in self.algebra.keywords(id).listed().unwrap_or_default() {
                     if self.algebra.allows(value, kind, &members) {
@@ -126,6 +137,26 @@ impl<'s> Emitter<'s> {
             }
         }
         Some(found)
+    }
+
+    /// Whether the only array of a case is the empty one, as far as that is plain to see.
+    fn has_no_items(&mut self, case: &Case) -> bool {
+        let mut most = |local: &Signed| self.algebra.keywords(local.id).item_count.max;
+        if case.locals.iter().any(|local| !local.negative && most(local) == Some(0)) {
+            return true;
+        }
+        let first = self.algebra.item_parts(case, 0);
+        self.algebra.possible_node_of(&first) == NodeId::NEVER
+    }
+
+    /// Whether fewer different values satisfy a `contains` than it asks for.
+    pub(super) fn lacks_values(&mut self, shape: Shape<'_>, schema: SchemaId, least: u32) -> bool {
+        if !shape.is_unique || least < 2 || shape.prefix > 0 {
+            return false;
+        }
+        let mut parts = self.algebra.item_parts(shape.case, 0);
+        parts.push(Signed::plus(schema));
+        self.finite_values(&parts).is_some_and(|values| values.len() < least as usize)
     }
 
     /// The states are sets of used values, as bits; their size is the number of items.
