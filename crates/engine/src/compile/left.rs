@@ -146,6 +146,16 @@ fn rebuild(
         let split = network.split_node(&targets);
         network.nodes[(machine.nodes.start.0 + shift[b]) as usize] = split;
     }
+    // A member behind which nothing can go on but the end, as where `a ::= b` and `b ::= a`, ends there itself: then a call in front of that is a tail call.
+    let finals = old.iter().zip(&shift).map(|(machine, shift)| NodeId(machine.nodes.start.0 + shift));
+    let only_ends = |node: &NodeId| {
+        let mut behind = SmallVec::new();
+        network.closure(&[*node], &mut behind) && behind.is_empty()
+    };
+    let ends: Vec<NodeId> = finals.filter(only_ends).collect();
+    for node in ends {
+        network.nodes[node.index()] = Node::Final;
+    }
     let machine = &mut network.machines[members[at].index()];
     start.sort_unstable();
     machine.start = start.into();
