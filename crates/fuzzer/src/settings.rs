@@ -24,6 +24,10 @@ impl Settings {
             // Deeper down, lines are indented too far.
             Whitespace::Tidy if document.depth() > 20 => (vec![Layout::Compact, Layout::Spaced], Vec::new()),
             Whitespace::Tidy => (all.to_vec(), Vec::new()),
+            // Lines are indented by up to 64 characters.
+            Whitespace::Natural if document.depth() * 2 > 64 => {
+                (vec![Layout::Compact, Layout::Spaced], Vec::new())
+            }
             Whitespace::Natural => (all.to_vec(), Vec::new()),
             Whitespace::Flexible { max_run } if document.depth() * 2 + 1 > max_run as usize => {
                 (vec![Layout::Compact, random, Layout::Spaced], Vec::new())

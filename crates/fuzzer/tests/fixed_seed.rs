@@ -27,3 +27,21 @@ fn rounds_are_the_same_again() {
     assert_eq!((first.pairs, first.valid, first.walks), (second.pairs, second.valid, second.walks));
     assert_eq!((first.finished, first.masks), (second.finished, second.masks));
 }
+
+/// Rounds in which a mask met a limit, or took minutes: stacks that fork on many levels, free text many times over, and searches that look at every string; and one in which a token was missing.
+#[test]
+fn known_rounds_come_to_an_end() {
+    let rounds = [
+        (1_080_007_831, "walks"),
+        (1_150_006_160, "tags"),
+        (1_150_011_260, "walks"),
+        (1_140_008_779, "pairs"),
+        (3_020_005_067, "walks"),
+    ];
+    for (seed, kind) in rounds {
+        let orders = Orders { seed, count: Some(1), time: None, only: Some(kind.to_owned()), finds: 1 };
+        let (counts, finds) = run(&orders, &mut |_| {});
+        let shown: Vec<String> = finds.iter().map(ToString::to_string).collect();
+        assert!(shown.is_empty() && counts.walks > 0, "{seed}: {}", shown.join("\n"));
+    }
+}

@@ -311,13 +311,13 @@ impl DistinctFilter<'_> {
     }
 
     /// All scopes that are open, the innermost first.
-    fn open_scopes(&self, open: &mut SmallVec<[(ScopeId, Register); 8]>) {
+    fn open_scopes(&mut self, open: &mut SmallVec<[(ScopeId, Register); 8]>) {
         let mut work: SmallVec<[StackId; 8]> = self.trial.threads.iter().map(|thread| thread.stack).collect();
         let mut forks = self.trial.threads.len() > 1;
         let mut visited = crate::seen::Seen::default();
         while let Some(mut stack) = work.pop() {
             loop {
-                if forks && !visited.insert(stack) {
+                if !self.trial.buffers.meter.spend(1) || forks && !visited.insert(stack) {
                     break;
                 }
                 let (frame, below) = match self.trial.arena.top(stack) {

@@ -47,6 +47,12 @@ impl Above {
         }
     }
 
+    /// The same behind something of which there are infinitely many.
+    pub(super) fn of_infinite(program: &Program, state: NetState) -> Self {
+        let above = Self::of(program, state);
+        Self { infinite: above.words, is_infinite: true, ..above }
+    }
+
     /// The same with a frame below it.
     pub(super) fn pass(&mut self, trial: &Trial<'_>, frame: Frame) {
         let program = trial.bound.program();

@@ -669,13 +669,35 @@ impl Trial<'_> {
         self.skip_quiet(thread).or_else(|| self.skip_scope(thread))
     }
 
-    /// Behind the check of a value that can still become one of infinitely many: one that was not seen, and that nothing else needs.
+    /// Behind the check of a value that can still become one of infinitely many: one that was not seen, and that nothing else needs. What is passed over is not written, so a value around it that
+    /// must be new cannot be read back: it is passed over, too, or nothing is.
     fn skip_value(&self, thread: &Thread) -> Option<Vec<Thread>> {
         let program = self.bound.program();
         let above = match thread.at {
             At::Network(state) => Above::of(program, state),
             At::Leaf(..) => Above::new(true, self.is_infinite(thread)),
         };
+        let mut work = self.behind_value(thread, above)?;
+        if !program.has_nested_values() {
+            return Some(work);
+        }
+        let mut behind = Vec::new();
+        while let Some(thread) = work.pop() {
+            match thread.at {
+                At::Network(state) if self.has_check_below(thread.stack) => {
+                    work.extend(self.behind_value(&thread, Above::of_infinite(program, state))?);
+                }
+                _ => behind.push(thread),
+            }
+            if behind.len() + work.len() > MAX_FORKS {
+                return None;
+            }
+        }
+        Some(behind)
+    }
+
+    /// The threads behind the next check on a stack, if a path leads there on which no other check can fail, and which is one of infinitely many.
+    fn behind_value(&self, thread: &Thread, above: Above) -> Option<Vec<Thread>> {
         // Where the stack forks, all of its parts must have such a check.
         let (mut behind, mut frames) = (Vec::new(), Vec::new());
         let (mut work, mut stacks) = (vec![(thread.stack, above)], 0);

@@ -144,10 +144,14 @@ impl Trial<'_> {
 
     /// Whether what a thread writes may belong to a value that is checked. In the network there may be one that no frame tells of.
     pub(super) fn may_be_checked(&self, thread: &Thread) -> bool {
-        if thread.leaf().is_none() || self.bound.program().network().scattered_values {
-            return true;
-        }
-        let (mut work, mut frames, mut visited) = (vec![thread.stack], Vec::new(), Seen::default());
+        thread.leaf().is_none()
+            || self.bound.program().network().scattered_values
+            || self.has_check_below(thread.stack)
+    }
+
+    /// Whether what ends on a stack may belong to a value that is checked.
+    pub(super) fn has_check_below(&self, stack: StackId) -> bool {
+        let (mut work, mut frames, mut visited) = (vec![stack], Vec::new(), Seen::default());
         while let Some(stack) = work.pop() {
             if !visited.insert(stack) {
                 continue;

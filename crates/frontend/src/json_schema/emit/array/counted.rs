@@ -201,6 +201,10 @@ impl Emitter<'_> {
         if demands.contains.iter().any(|(_, window)| window.is_empty()) {
             return self.algebra.grammar.never();
         }
+        if demands.contains.iter().any(|(schema, window)| self.lacks_values(shape, *schema, window.min)) {
+            let why = "fewer different items than `minContains` satisfy `contains`";
+            return self.nothing(shape.path, "minContains", why);
+        }
         if let ([only], []) = (&*demands.contains, &*demands.broken)
             && shape.prefix == 0
             && demands.window.max.is_none()
@@ -423,10 +427,6 @@ impl Emitter<'_> {
 
     /// An array with one `contains` and nothing else: rounds of items that are passed, each with one that is counted.
     fn repeated_array(&mut self, shape: Shape<'_>, (schema, window): (SchemaId, Window)) -> ExprId {
-        if self.lacks_values(shape, schema, window.min) {
-            let why = "fewer different items than `minContains` satisfy `contains`";
-            return self.nothing(shape.path, "minContains", why);
-        }
         let Layout { array_start, array_empty_end, enter, comma, after, array_end, .. } = self.layout();
         let parts = self.algebra.item_parts(shape.case, 0);
         let denied = [Signed::minus(schema)];
