@@ -74,7 +74,7 @@ const NAME_STEPS: u32 = 16;
 const MAX_FRESH_STEPS: u64 = 40_000_000;
 /// A stack that forks into more parts is not passed over.
 const MAX_FORKS: usize = 64;
-/// The same if there are so many stacks down to the check, by all ways together.
+/// The same for a stack with more nodes above the check, counted once for each path.
 const MAX_FORKED_STACKS: usize = 1_024;
 /// So many threads are remembered for a place, by what they have seen.
 const MAX_FREEST: usize = 16;
