@@ -14,6 +14,8 @@
 //! Where a value begins is found by reading backwards from its end: a quote is the beginning of a string if an even number of
 //! backslashes stands before it.
 
+use std::borrow::Cow;
+
 /// Values that nest deeper are compared as texts.
 const DEPTH: usize = 256;
 
@@ -24,6 +26,31 @@ pub(crate) fn of_string(text: &str) -> Box<[u8]> {
     text.bytes().for_each(|byte| push_plain(byte, &mut form));
     form.push(b'"');
     form.into()
+}
+
+/// A text that has the form of a string.
+pub(crate) fn spelled(form: &[u8]) -> Cow<'_, [u8]> {
+    let is_lone = |byte: u8, next: u8| byte == 0xED && next >= 0xA0;
+    if !form.iter().any(|byte| *byte < b' ') && !form.windows(2).any(|pair| is_lone(pair[0], pair[1])) {
+        return Cow::Borrowed(form);
+    }
+    let (mut text, mut rest) = (Vec::with_capacity(form.len() + 6), form);
+    while let [byte, tail @ ..] = rest {
+        let (unit, tail) = match *tail {
+            _ if *byte < b' ' => (u32::from(*byte), tail),
+            [second, third, ref tail @ ..] if is_lone(*byte, second) => {
+                (0xD000 | u32::from(second & 0x3F) << 6 | u32::from(third & 0x3F), tail)
+            }
+            _ => {
+                text.push(*byte);
+                rest = tail;
+                continue;
+            }
+        };
+        text.extend_from_slice(format!("\\u{unit:04x}").as_bytes());
+        rest = tail;
+    }
+    Cow::Owned(text)
 }
 
 /// Whether a form is that of an array or an object.
@@ -355,6 +382,16 @@ mod tests {
 
     fn form(text: &str) -> String {
         String::from_utf8(ending(text.as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_text_with_the_form_of_a_string_has_this_form() {
+        for string in [r#""""#, r#""\"\\\/ä\u0007\n\t""#, r#""\ud834\udd1e\ud834x\udd1e""#] {
+            let form = ending(string.as_bytes()).unwrap();
+            let text = spelled(&form);
+            let is_json = core::str::from_utf8(&text).is_ok_and(|text| !text.contains(char::is_control));
+            assert!(is_json && ending(&text).as_ref() == Some(&form), "{string}: {}", text.escape_ascii());
+        }
     }
 
     #[test]

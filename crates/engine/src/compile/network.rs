@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::factor::{WIDE_CHOICE, factor_splits};
 use super::facts::{Facts, LEAF_SIZE};
 use super::leaves::Leaves;
-use super::values::{Kinds, body, classify, is_endless, word};
+use super::values::{Kinds, body, classify, form, is_endless};
 use super::{CompileError, Place};
 use crate::leaf::Leaf;
 use crate::limits::Limits;
@@ -86,11 +86,6 @@ pub(crate) fn build(
         next.0 += 1;
     }
     Ok(builder.network)
-}
-
-/// The only text that an expression plainly matches, in the form in which values are compared.
-fn form(grammar: &Grammar, value: ExprId) -> Option<Vec<u8>> {
-    value::ending(&word(grammar, value)?)
 }
 
 /// The strings that some scope requires, or that need one another in it, in the form in which values are compared.
@@ -368,7 +363,7 @@ impl Builder<'_, '_> {
                 forms.collect::<Option<Vec<_>>>()?.iter().filter_map(|form| find(form)).collect()
             }
             (None, _, Some(leaf)) => {
-                (0..).zip(names).filter(|(_, name)| leaf.accepts(name)).map(|(at, _)| at).collect()
+                (0..).zip(names).filter(|(_, name)| leaf.may_be(name)).map(|(at, _)| at).collect()
             }
             _ => return None,
         };

@@ -10,6 +10,7 @@ use maskwright_grammar::{Expr, ExprId, Grammar};
 use super::leaves::Leaves;
 use crate::program::network::Values;
 use crate::seen::Seen;
+use crate::value;
 
 /// For each expression, what the values in it are like, those of inner scopes not counted; and whether it holds an array or object, if some value
 /// that must be new is one and values may run out.
@@ -99,8 +100,8 @@ impl Kinds {
             }
         }
         let sum = |sum: u32, id: &ExprId| sum.saturating_add(count(grammar, *id, &mut { COUNTED_EXPRS }));
-        let may_be = |id: &ExprId| match word(grammar, *id) {
-            Some(word) => infinite.iter().any(|leaf| leaf.accepts(&word)),
+        let may_be = |id: &ExprId| match form(grammar, *id) {
+            Some(form) => infinite.iter().any(|leaf| leaf.may_be(&form)),
             None => !infinite.is_empty(),
         };
         Self {
@@ -120,8 +121,13 @@ fn is_colon(grammar: &Grammar, id: ExprId, depth: u32) -> bool {
     }
 }
 
+/// The form of the only text that an expression matches, if it is plainly one.
+pub(crate) fn form(grammar: &Grammar, value: ExprId) -> Option<Vec<u8>> {
+    value::ending(&word(grammar, value)?)
+}
+
 /// The only text that an expression matches, if it is plainly one.
-pub(crate) fn word(grammar: &Grammar, id: ExprId) -> Option<Vec<u8>> {
+fn word(grammar: &Grammar, id: ExprId) -> Option<Vec<u8>> {
     match grammar.expr(body(grammar, id)) {
         Expr::Bytes(bytes) => Some(bytes.to_vec()),
         Expr::JsonString(text) => match grammar.expr(body(grammar, *text)) {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use maskwright_automata::ByteSet;
 
 use crate::count::{Bounds, UNBOUNDED};
+use crate::value;
 
 pub(crate) use automaton::{Action, Automaton, LeafState, Step};
 pub use cache::AutomatonCache;
@@ -129,6 +130,19 @@ impl Leaf {
         match leaf {
             Self::Window { automaton, .. } => automaton.is_accepting(state),
             Self::Text(_) => false,
+        }
+    }
+
+    /// Whether a text of the leaf, lengths not counted, may have a [form](value). For strings the answer is exact.
+    pub(crate) fn may_be(&self, form: &[u8]) -> bool {
+        match form.first() {
+            Some(b'"') => self.accepts(&value::spelled(form)),
+            Some(b't' | b'f' | b'n') => self.accepts(form),
+            // A number is spelled in many ways.
+            first => first.is_none_or(|byte| match self {
+                Self::Window { automaton, .. } => !automaton.step(self.start(), *byte).target().is_dead(),
+                Self::Text(_) => false,
+            }),
         }
     }
 

@@ -270,24 +270,29 @@ impl Finder<'_> {
         }
     }
 
-    /// The machines that call themselves, perhaps through others, with a digit that is not zero or a bracket in front of the call: with each round, there is another
-    /// value.
+    /// The machines that come to a call of themselves, or of another such machine, with a digit that is not zero or a bracket in front of it: with each round, there is another
+    /// value. Where a scope keeps a set, a round may write one of its words at most, and only if it is in a scope of its own: no word comes twice.
     fn growing(&self) -> Vec<MachineId> {
         let (network, joints) = (self.network, self.joints);
         let count = network.machines.len();
-        let mut calls: Vec<Vec<MachineId>> = vec![Vec::new(); count];
+        // Each machine is there twice: for a scope that has seen nothing, and for one that may have seen all words of a set.
+        let at =
+            |machine: MachineId, has_seen: bool| MachineId(machine.0 + u32::from(has_seen) * count as u32);
+        let mut calls: Vec<Vec<MachineId>> = vec![Vec::new(); 2 * count];
         let mut grown: Vec<(MachineId, MachineId)> = Vec::new();
         let grows_from = |node: NodeId| {
             let is_bracket = |low: u8, high: u8| low == high && matches!(low, b'[' | b'{');
             bytes_from(network, node).any(|(low, high)| takes_nonzero(low, high) || is_bracket(low, high))
         };
-        let mut seen: FxHashSet<(Joint, bool)> = FxHashSet::default();
-        for (index, machine) in network.machine_ids().zip(&network.machines) {
+        let mut seen: FxHashSet<(Joint, bool, bool)> = FxHashSet::default();
+        let both = network.machine_ids().flat_map(|index| [(index, false), (index, true)]);
+        for (index, has_seen) in both {
             seen.clear();
-            let start = machine.start.iter().map(|node| (joints.at(*node), grows_from(*node)));
-            let mut work: Vec<(Joint, bool)> = start.collect();
-            while let Some((joint, grows)) = work.pop() {
-                if !seen.insert((joint, grows)) {
+            let starts = network.machines[index.index()].start.iter();
+            let mut work: Vec<(Joint, bool, bool)> =
+                starts.map(|node| (joints.at(*node), grows_from(*node), has_seen)).collect();
+            while let Some((joint, grows, writes)) = work.pop() {
+                if !seen.insert((joint, grows, writes)) {
                     continue;
                 }
                 let node = joints.node(joint);
@@ -296,21 +301,36 @@ impl Finder<'_> {
                     && self.exits.leads_out(joints.at(next))
                     && !matches!(callee, Callee::Limit(_))
                 {
-                    calls[index.index()].push(called);
+                    let (from, to) =
+                        (at(index, has_seen), at(called, writes && !matches!(callee, Callee::Scope(_))));
+                    calls[from.index()].push(to);
                     if grows {
-                        grown.push((index, called));
+                        grown.push((from, to));
                     }
                 }
-                if self.exits.passes(network, node) {
+                let is_word = network.set_checks.contains(&node);
+                if self.exits.passes(network, node) && !(is_word && writes) {
                     let next = successors(network, node);
-                    work.extend(next.map(|next| (joints.at(next), grows || grows_from(next))));
+                    work.extend(
+                        next.map(|next| (joints.at(next), grows || grows_from(next), writes || is_word)),
+                    );
                 }
             }
         }
         let component = components(&calls);
         let is_cycle =
             |(from, to): &&(MachineId, MachineId)| component[from.index()] == component[to.index()];
-        grown.iter().filter(is_cycle).map(|(from, _)| *from).collect()
+        let mut work: Vec<MachineId> = grown.iter().filter(is_cycle).map(|(from, _)| *from).collect();
+        let edges =
+            calls.iter().zip(0..).flat_map(|(to, from)| to.iter().map(move |to| (to.0, MachineId(from))));
+        let callers = Grouped::new(2 * count, edges);
+        let mut growing = vec![false; 2 * count];
+        while let Some(machine) = work.pop() {
+            if !core::mem::replace(&mut growing[machine.index()], true) {
+                work.extend_from_slice(callers.of(machine.0));
+            }
+        }
+        network.machine_ids().filter(|machine| growing[at(*machine, true).index()]).collect()
     }
 }
 

@@ -362,7 +362,7 @@ impl<'n> ScopeWords<'n> {
             let leaf =
                 network.endless_checks.get(other).filter(|_| network.lasting_checks.contains(other))?;
             let leaf = &leaves[leaf.index()];
-            if words.iter().any(|word| leaf.accepts(&network.words[word.0 as usize])) {
+            if words.iter().any(|word| leaf.may_be(&network.words[word.0 as usize])) {
                 return None;
             }
         }

@@ -209,6 +209,20 @@ fn no_token_writes_all_values_and_a_comma() {
     }
 }
 
+/// A rule that calls itself makes no new value with each round if each round takes a word of a set.
+#[test]
+fn arrays_of_words_run_out() {
+    let schema = r#"{"items": {"items": {"type": "string", "pattern": "^[ab]$"}, "minItems": 1, "uniqueItems": true, "not": {"contains": {"const": "c"}}}, "uniqueItems": true}"#;
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::json_schema(schema)).expect(schema);
+    let all = [r#"["a"]"#, r#"["b"]"#, r#"["a","b"]"#, r#"["b","a"]"#];
+    for written in 1..=all.len() {
+        let text = format!("[{}", all[..written].join(","));
+        compare_with_tokens(&bound, &text);
+        let goes_on = bound.matcher().accept_bytes(format!("{text},").as_bytes()).is_ok();
+        assert_eq!(goes_on, written < all.len(), "{text}");
+    }
+}
+
 /// What a search passes over is not written, so a value around it must not be read back.
 #[test]
 fn a_value_around_one_that_was_passed_over_is_new() {

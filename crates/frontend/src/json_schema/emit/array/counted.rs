@@ -47,19 +47,19 @@ const MIN_REPEATED: u32 = 32;
 
 /// Conditions on the array as a whole.
 #[derive(Clone, Debug, Default)]
-struct Demands {
-    window: Window,
+pub(super) struct Demands {
+    pub(super) window: Window,
     /// How many items must satisfy a schema.
-    contains: Vec<(SchemaId, Window)>,
+    pub(super) contains: Vec<(SchemaId, Window)>,
     /// Schemas that some item must break.
-    broken: Vec<Broken>,
+    pub(super) broken: Vec<Broken>,
     /// The schema with a `uniqueItems` that two equal items must break.
-    repeated: Option<SchemaId>,
+    pub(super) repeated: Option<SchemaId>,
 }
 
 /// What some item must break.
 #[derive(Clone, Debug)]
-enum Broken {
+pub(super) enum Broken {
     Schema(SchemaId),
     /// `unevaluatedItems`, by an item that is not evaluated.
     Unevaluated(Unevaluated),
@@ -114,14 +114,18 @@ impl Plan<'_> {
 impl Emitter<'_> {
     /// An array with conditions on the items as a whole.
     pub(super) fn counted_array(&mut self, shape: Shape<'_>) -> ExprId {
-        let demands = self.array_demands(shape);
-        let ways: Vec<ExprId> =
-            demands.into_iter().map(|demands| self.demanded_array(shape, demands)).collect();
-        let expr = self.algebra.grammar.alt(ways);
-        if self.is_never(expr) {
-            return self.nothing(shape.path, "", "no array satisfies these keywords together");
+        // Those out of few values are different by themselves.
+        let (mut few, mut others) = (Vec::new(), Vec::new());
+        for demands in self.array_demands(shape) {
+            let is_unique = shape.is_unique && demands.repeated.is_none();
+            match if is_unique { self.subset_array(shape, &demands) } else { None } {
+                Some(array) => few.push(array),
+                None => others.push(self.demanded_array(shape, demands)),
+            }
         }
-        expr
+        let others = self.algebra.grammar.alt(others);
+        few.push(self.scope_of(shape, others));
+        self.algebra.grammar.alt(few)
     }
 
     /// The alternative demands of a case: a negated schema can be broken in several ways.

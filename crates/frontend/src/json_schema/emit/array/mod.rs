@@ -22,6 +22,7 @@ use super::super::path::PathId;
 use super::super::schemas::Window;
 use super::Emitter;
 use super::layout::Layout;
+use counted::Demands;
 
 /// More words are told apart together: a tree of them is smaller.
 const MAX_WORDS: usize = 1_024;
@@ -62,16 +63,26 @@ impl Emitter<'_> {
         }
         shape.is_unique &= shape.count.max.is_none_or(|max| max > 1);
         let clashes = self.algebra.context.clash_count;
-        let subset = if shape.is_unique && is_plain { self.subset_array(shape) } else { None };
-        let array = match subset {
-            Some(array) => array,
-            None if is_plain => self.plain_array(shape),
-            None => self.counted_array(shape),
+        let array = if !is_plain {
+            self.counted_array(shape)
+        } else if shape.is_unique
+            && let Some(array) =
+                self.subset_array(shape, &Demands { window: shape.count, ..Demands::default() })
+        {
+            array
+        } else {
+            let array = self.plain_array(shape);
+            self.scope_of(shape, array)
         };
         if self.is_never(array) && self.algebra.context.clash_count == clashes {
             return self.nothing(path, "", "no array satisfies these keywords together");
         }
-        if subset.is_none() && shape.is_unique { self.algebra.grammar.scope(array, []) } else { array }
+        array
+    }
+
+    /// An array with its scope, if its items must differ.
+    fn scope_of(&mut self, shape: Shape<'_>, array: ExprId) -> ExprId {
+        if shape.is_unique { self.algebra.grammar.scope(array, []) } else { array }
     }
 
     /// An item, which must differ from others if the items are unique.

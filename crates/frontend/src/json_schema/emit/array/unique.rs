@@ -1,14 +1,14 @@
 //! `uniqueItems` over few values.
 //!
 //! If the items come from a small set, the set of used values is the state: an array of different values out of `a`, `b`,
-//! `c` is a walk through their subsets. For a large or infinite set, the engine remembers what was written
+//! `c` is a walk through their subsets, and which of them satisfy a `contains` is known. For a large or infinite set, the engine remembers what was written
 //! ([`maskwright_grammar::Expr::Scope`]).
 
 use std::sync::LazyLock;
 
 use maskwright_grammar::ExprId;
 
-use super::super::super::cases::{Case, KINDS, NodeId, SCALARS, Signed};
+use super::super::super::cases::{Case, KINDS, NodeId, SCALARS, Signed, item};
 use super::super::super::json::Value;
 use super::super::super::same::same;
 use super::super::super::schemas::{SchemaId, Window};
@@ -17,6 +17,7 @@ use super::super::layout::Layout;
 use super::super::states::States;
 use super::super::{Emitter, NODE_TYPES_DEPTH};
 use super::Shape;
+use super::counted::{Broken, Demands};
 
 /// The array without items.
 static EMPTY: LazyLock<Value<'static>> = LazyLock::new(|| Value::Array(Box::default()));
@@ -24,14 +25,55 @@ static EMPTY: LazyLock<Value<'static>> = LazyLock::new(|| Value::Array(Box::defa
 const MAX_VALUES: usize = 12;
 
 impl<'s> Emitter<'s> {
-    /// An array of different values out of few; `None` if there are too many.
-    pub(super) fn subset_array(&mut self, shape: Shape<'_>) -> Option<ExprId> {
+    /// An array of different values out of few; `None` if there are too many, or if it is not plain what they satisfy.
+    pub(super) fn subset_array(&mut self, shape: Shape<'_>, demands: &Demands) -> Option<ExprId> {
+        let shape = Shape { count: demands.window, ..shape };
         let (places, values) = self.place_values(shape)?;
         if values.len() < shape.count.min as usize {
             let why = "fewer different items than `minItems` are possible";
             return Some(self.nothing(shape.path, "minItems", why));
         }
-        Some(self.subsets(shape, &places, &values))
+        let is_hopeless = demands.contains.iter().any(|(_, window)| window.is_empty());
+        if demands.broken.len() + values.len() > MAX_VALUES || is_hopeless {
+            return None;
+        }
+        let mut few = Few { places, counted: Vec::new(), breaking: Vec::new() };
+        for &(schema, window) in &demands.contains {
+            let satisfy = (0..few.places.len())
+                .map(|place| self.values_at(shape, place, Signed::plus(schema), &values))
+                .try_fold(0, |all, some| Some(all | some?))?;
+            if satisfy.count_ones() < window.min {
+                let why = "fewer different items than `minContains` satisfy `contains`";
+                return Some(self.nothing(shape.path, "minContains", why));
+            }
+            few.counted.push((satisfy, window));
+        }
+        for broken in &demands.broken {
+            let &Broken::Schema(schema) = broken else { return None };
+            let breaking = (0..few.places.len()).map(|place| {
+                let item = item(&self.algebra.keywords(schema), place);
+                item.map_or(Some(0), |item| self.values_at(shape, place, Signed::minus(item), &values))
+            });
+            few.breaking.push(breaking.collect::<Option<_>>()?);
+        }
+        Some(self.subsets(shape, &few, &values))
+    }
+
+    /// Which of some values are possible at a place and satisfy one more condition, as bits.
+    fn values_at(
+        &mut self,
+        shape: Shape<'_>,
+        place: usize,
+        more: Signed,
+        values: &[&'s Value<'s>],
+    ) -> Option<u64> {
+        let mut parts = self.algebra.item_parts(shape.case, place);
+        parts.push(more);
+        let found = self.finite_values(&parts)?;
+        let bit = |(at, value): (usize, &&'s Value<'s>)| {
+            if found.iter().any(|one| same(one, value)) { 1 << at } else { 0 }
+        };
+        Some(values.iter().enumerate().map(bit).sum())
     }
 
     /// An array of few values, of which one stands twice; `None` if there are too many, or if places differ. The states are sets of used values until one
@@ -159,36 +201,63 @@ impl<'s> Emitter<'s> {
         self.finite_values(&parts).is_some_and(|values| values.len() < least as usize)
     }
 
-    /// The states are sets of used values, as bits; their size is the number of items.
-    fn subsets(&mut self, shape: Shape<'_>, places: &[u64], values: &[&'s Value<'s>]) -> ExprId {
+    /// The states are sets of used values, as bits, whose size is the number of items, and of the schemas that are broken.
+    fn subsets(&mut self, shape: Shape<'_>, few: &Few, values: &[&'s Value<'s>]) -> ExprId {
         let Layout { array_start, array_empty_end, array_end, enter, comma, after, .. } = self.layout();
         let Shape { count, path, .. } = shape;
         let literal = |value: &&Value<'_>| self.nested(|this| this.literal(value, path, "enum"));
         let literals: Vec<ExprId> = values.iter().map(literal).collect();
-        let mut states: States<u64> = States::new("items", path);
-        let body = |this: &mut Self, states: &mut States<u64>, used: u64, before: ExprId, end: ExprId| {
+        let mut states: States<(u64, u64)> = States::new("items", path);
+        let body = |this: &mut Self, states: &mut States<_>, (used, broken), before: ExprId, end: ExprId| {
+            let used: u64 = used;
             let written = used.count_ones();
             let mut ways = Vec::new();
-            if count.contains(written as usize) {
+            if count.contains(written as usize) && few.is_complete(used, broken) {
                 ways.push(end);
             }
             if count.max.is_none_or(|max| written < max) {
-                let place = places.get(written as usize).or(places.last()).copied().unwrap_or(0);
+                let place = (written as usize).min(few.places.len() - 1);
                 for (at, &literal) in literals.iter().enumerate() {
                     let bit = 1 << at;
-                    if place & bit != 0 && used & bit == 0 {
-                        let then = this.state(states, used | bit);
+                    if few.places[place] & bit != 0 && used & bit == 0 {
+                        let breaks = few.broken_by(bit, place);
+                        let then = this.state(states, (used | bit, broken | breaks));
                         ways.push(this.algebra.grammar.seq([before, literal, after, then]));
                     }
                 }
             }
             this.algebra.grammar.alt(ways)
         };
-        let first = body(self, &mut states, 0, enter, array_empty_end);
-        while let Some((used, rule)) = states.pop() {
-            let expr = body(self, &mut states, used, comma, array_end);
+        let first = body(self, &mut states, (0, 0), enter, array_empty_end);
+        while let Some((state, rule)) = states.pop() {
+            let expr = body(self, &mut states, state, comma, array_end);
             self.algebra.grammar.define(rule, expr);
         }
         self.algebra.grammar.seq([array_start, first])
+    }
+}
+
+/// An array of few values, which are told as bits.
+struct Few {
+    /// The values that are possible at each place. The last entry is for all further places.
+    places: Vec<u64>,
+    /// The values that satisfy a `contains`, and how many of them there must be.
+    counted: Vec<(u64, Window)>,
+    /// The values that break a schema, at each place.
+    breaking: Vec<Vec<u64>>,
+}
+
+impl Few {
+    /// The schemas that a value breaks at a place.
+    fn broken_by(&self, value: u64, place: usize) -> u64 {
+        let breaks = self.breaking.iter().map(|places| u64::from(places[place] & value != 0));
+        breaks.enumerate().fold(0, |all, (at, breaks)| all | breaks << at)
+    }
+
+    /// Whether an array may end that has used some values, and broken some schemas.
+    fn is_complete(&self, used: u64, broken: u64) -> bool {
+        let is_counted =
+            |(satisfy, window): &(u64, Window)| window.contains((used & satisfy).count_ones() as usize);
+        broken.count_ones() as usize == self.breaking.len() && self.counted.iter().all(is_counted)
     }
 }
