@@ -909,7 +909,8 @@ fn is_shortest_text(text: &[u8], from: usize, byte: u8) -> bool {
         let backslashes = text[..=start].iter().rev().take_while(|&&byte| byte == b'\\').count();
         let digits = &text[start + 1..];
         if backslashes % 2 == 1 && (digits.is_empty() || digits[0] == b'u') {
-            return if start < from {
+            // The second half of a character goes with the first.
+            return if start < from || ends_in_half(&text[..start]) {
                 // Hexadecimal digits have two spellings.
                 !matches!(byte, b'A'..=b'F') || digits.is_empty()
             } else {
@@ -928,6 +929,14 @@ fn is_shortest_text(text: &[u8], from: usize, byte: u8) -> bool {
     true
 }
 
+/// Whether a text ends in an escape that is the first half of a character.
+fn ends_in_half(text: &[u8]) -> bool {
+    let escape = text.last_chunk::<6>();
+    escape.is_some_and(|escape| {
+        matches!(escape, [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', ..])
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::is_shortest_text;
@@ -942,6 +951,8 @@ mod tests {
         assert_eq!(tried(r#"["\u00"#, 0, b"0123ff"), b"01");
         assert_eq!(tried(r#"["\u000"#, 0, b"0189abcdefABF"), b"01bef");
         assert_eq!(tried(r#"["\u00"#, 6, b"09afAF"), b"09af", "written before");
+        assert_eq!(tried(r#"["\ud83d\u"#, 9, b"0dD"), b"0d", "half a character");
+        assert_eq!(tried(r#"["\ud83d\ude"#, 4, b"08fF"), b"08f", "half a character");
         assert_eq!(tried(r#"["1"#, 0, b"0eE\""), b"0eE\"", "no number");
     }
 }

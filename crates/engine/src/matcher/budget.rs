@@ -10,6 +10,7 @@ use crate::budget::deadline::DeadlineView;
 use crate::budget::least::{Begun, ENDLESS, Least, LeastView, STEPS};
 use crate::budget::mask::{BudgetMask, InTime};
 use crate::budget::{Budget, BudgetError, Deadlines};
+use crate::library::ones;
 use crate::parser::mask::{MaskBuffers, Masker};
 use crate::parser::stack::{StackId, Top};
 use crate::parser::step;
@@ -161,6 +162,37 @@ impl Matcher {
         }
         scratch.give_back();
         allowed
+    }
+
+    /// A value that was seen ends a reading of the text, perhaps the only one that is in time. So where there is another, the tokens that may end a value are tried; and so are
+    /// those `several` that write more than one. Where values are no endless strings, that was done from the start.
+    pub(super) fn try_values(&self, several: &[u32], in_time: &mut InTime) {
+        if !self.bound.program().has_plain_scopes() {
+            return;
+        }
+        let quoted = self.bound.library().bytes().with(b'"');
+        if self.reads_several_ways() {
+            for (word, quoted) in in_time.words.iter_mut().zip(quoted) {
+                *word &= !quoted;
+            }
+            in_time.untried.extend(ones(quoted.iter().copied()));
+        }
+        for &token in several {
+            in_time.words[token as usize / 32] &= !(1 << (token % 32));
+        }
+        in_time.untried.extend_from_slice(several);
+    }
+
+    /// Whether the text has more than one reading so far.
+    fn reads_several_ways(&self) -> bool {
+        let [thread] = self.threads() else { return true };
+        let mut stack = thread.stack;
+        loop {
+            match self.arena.top(stack) {
+                Top::Frame(_, below) => stack = below,
+                Top::Union(members) => return !members.is_empty(),
+            }
+        }
     }
 
     /// Takes all other tokens out of a mask.

@@ -146,12 +146,13 @@ impl Matcher {
 
     /// What its parts do not know of a mask: which values must be new, what can be finished in time, and how the text ends.
     fn correct(&mut self, multi_value: &[u32], accepting: bool, in_time: Option<InTime>, row: &mut dyn Row) {
-        let mut added = Vec::new();
-        if self.must_differ(multi_value) {
-            added = self.keep_distinct(multi_value, row);
-        }
+        let must_differ = self.must_differ(multi_value);
+        let mut added = if must_differ { self.keep_distinct(multi_value, row) } else { Vec::new() };
         if let Some(mut in_time) = in_time {
             in_time.untried.append(&mut added);
+            if must_differ {
+                self.try_values(multi_value, &mut in_time);
+            }
             self.keep_in_time(in_time, row.words_mut());
         }
         for &token in self.stops() {

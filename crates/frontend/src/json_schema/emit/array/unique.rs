@@ -23,6 +23,8 @@ use super::counted::{Broken, Demands};
 static EMPTY: LazyLock<Value<'static>> = LazyLock::new(|| Value::Array(Box::default()));
 /// How many different items subsets are made of.
 const MAX_VALUES: usize = 12;
+/// So many places of a prefix are looked at to find out how many items there may be.
+const MAX_PLACES: usize = 64;
 
 impl<'s> Emitter<'s> {
     /// An array of different values out of few; `None` if there are too many, or if it is not plain what they satisfy.
@@ -161,10 +163,14 @@ impl<'s> Emitter<'s> {
         found.extend(SCALARS.iter().filter(|value| self.algebra.allows(value, types, &members)));
         for kind in KINDS.into_iter().filter(|&kind| types.meets(kind)) {
             for case in self.algebra.cases(&members, kind)? {
-                if kind == TypeSet::ARRAY && self.has_no_items(&case) {
+                let count = if kind == TypeSet::ARRAY { self.plain_count(&case) } else { Window::default() };
+                if count.max == Some(0) {
                     if self.algebra.allows(&EMPTY, kind, &members) {
                         found.push(&EMPTY);
                     }
+                    continue;
+                }
+                if count.is_empty() {
                     continue;
                 }
                 let id = self.algebra.listing(&case)?;
@@ -181,24 +187,40 @@ impl<'s> Emitter<'s> {
         Some(found)
     }
 
-    /// Whether the only array of a case is the empty one, as far as that is plain to see.
-    fn has_no_items(&mut self, case: &Case) -> bool {
-        let mut most = |local: &Signed| self.algebra.keywords(local.id).item_count.max;
-        if case.locals.iter().any(|local| !local.negative && most(local) == Some(0)) {
-            return true;
+    /// How many items the arrays of a case may have, as far as that is plain to see.
+    fn plain_count(&mut self, case: &Case) -> Window {
+        let (mut count, mut prefix) = (Window::default(), 0);
+        for local in case.locals.iter().filter(|local| !local.negative) {
+            let keywords = self.algebra.keywords(local.id);
+            count = count.and(keywords.item_count);
+            prefix = prefix.max(keywords.prefix.len());
         }
-        let first = self.algebra.item_parts(case, 0);
-        self.algebra.possible_node_of(&first) == NodeId::NEVER
+        for place in 0..=prefix.min(MAX_PLACES) {
+            let item = self.algebra.item_parts(case, place);
+            if self.algebra.possible_node_of(&item) == NodeId::NEVER {
+                return count.and(Window { min: 0, max: Some(place as u32) });
+            }
+        }
+        count
     }
 
     /// Whether fewer different values satisfy a `contains` than it asks for.
     pub(super) fn lacks_values(&mut self, shape: Shape<'_>, schema: SchemaId, least: u32) -> bool {
-        if !shape.is_unique || least < 2 || shape.prefix > 0 {
+        if !shape.is_unique || least < 2 || shape.prefix > MAX_PLACES {
             return false;
         }
-        let mut parts = self.algebra.item_parts(shape.case, 0);
-        parts.push(Signed::plus(schema));
-        self.finite_values(&parts).is_some_and(|values| values.len() < least as usize)
+        let mut different: Vec<&Value<'_>> = Vec::new();
+        for place in 0..=shape.prefix {
+            let mut parts = self.algebra.item_parts(shape.case, place);
+            parts.push(Signed::plus(schema));
+            let Some(values) = self.finite_values(&parts) else { return false };
+            for value in values {
+                if !different.iter().any(|one| same(one, value)) {
+                    different.push(value);
+                }
+            }
+        }
+        different.len() < least as usize
     }
 
     /// The states are sets of used values, as bits, whose size is the number of items, and of the schemas that are broken.
