@@ -215,6 +215,12 @@ class Reports(unittest.TestCase):
         spaced = mw.schema_to_regex('{"type": "array", "items": {"const": 1}, "maxItems": 2}', whitespace="spaced")
         self.assertTrue(re.fullmatch(spaced, "[1, 1]"))
         self.assertFalse(re.fullmatch(spaced, "[1,1]"))
+        typo = mw.json_schema({"type": "object", "properties": {"a": {"format": "e-mail", "minLenght": 1}}})
+        report = mw.report(typo)
+        format = "constrains nothing, because there is no format of this name; did you mean email?"
+        self.assertEqual(report.keywords["/properties/a/format"], f"note: {format}")
+        self.assertEqual(report.warnings, ["/properties/a/minLenght constrains nothing; did you mean minLength?", f"/properties/a/format {format}"])
+        self.assertEqual(mw.Compiler(bytes_vocabulary()).compile(typo).report, report)
         with self.assertRaises(mw.ConstraintError):
             mw.schema_to_regex("{}")
 
