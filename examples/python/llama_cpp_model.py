@@ -29,7 +29,7 @@ def main() -> None:
     model = Llama(file, n_ctx=512, verbose=False)
 
     # Once for each model.
-    compiler = mw.Compiler(mw.Vocabulary.load(file, size=model.n_vocab()))
+    compiler = mw.Compiler(mw.Vocabulary.from_tokenizer(model))
     person = compiler.compile(mw.json_schema(PERSON, whitespace="tidy"))
 
     # The budget makes sure that the text is complete when generation stops.

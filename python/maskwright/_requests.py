@@ -36,7 +36,7 @@ class JsonOptions:
 
 
 #: What a schema may say under ``x-maskwright``, and of which type that is.
-_OWN = {"whitespace": str, "whitespace_pattern": str, "strictness": str, "key_order": str, "finish": bool}
+_OWN = {"whitespace": str, "whitespace_pattern": str, "strictness": str, "key_order": str, "numbers": str, "formats": str, "finish": bool}
 
 
 def constraint(kind: str, text: str, options: JsonOptions | None = None) -> Constraint:
@@ -73,7 +73,7 @@ def constraint(kind: str, text: str, options: JsonOptions | None = None) -> Cons
 
 
 def own_options(text: str) -> dict[str, Any]:
-    """What a schema says for itself at its top, under ``x-maskwright`` or in llguidance's words under ``x-guidance``: ``whitespace``, ``whitespace_pattern``, ``strictness`` and ``key_order``, as
+    """What a schema says for itself at its top, under ``x-maskwright`` or in llguidance's words under ``x-guidance``: ``whitespace``, ``whitespace_pattern``, ``strictness``, ``key_order``, ``numbers`` and ``formats``, as
     options of ``json_schema``, and ``finish``: whether the tokens of the request are a budget. Where both say something, ours counts.
 
     >>> own_options('{"type": "object", "x-maskwright": {"key_order": "any"}}')

@@ -58,22 +58,71 @@ def _read(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabular
         return Vocabulary.load(tokenizer, eos=ends, size=size)
     if isinstance(tokenizer, Mapping):
         return from_tokens(tokenizer, eos=ends, size=size)
+    try:
+        return _read_object(tokenizer, ends, size)
+    except VocabularyError as error:
+        raise VocabularyError(f"a vocabulary cannot be made of {_name_of(tokenizer)}: {error}; give its tokens as a dict of bytes by number if you know them") from error
+
+
+def _read_object(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabulary:
     if (of_mistral := _of_mistral(tokenizer)) is not None:
         return _mistral(of_mistral, ends, size)
-    if hasattr(tokenizer, "backend_tokenizer"):
-        return _transformers(tokenizer, ends, size)
-    if hasattr(tokenizer, "to_str") and hasattr(tokenizer, "get_vocab"):
-        return Vocabulary.parse(tokenizer.to_str().encode(), "tokenizer.json", eos=ends, size=size)
-    if hasattr(tokenizer, "decode_single_token_bytes") and hasattr(tokenizer, "n_vocab"):
-        return _tiktoken(tokenizer, ends, size)
-    if hasattr(tokenizer, "serialized_model_proto"):
-        return Vocabulary.parse(tokenizer.serialized_model_proto(), "sentencepiece", eos=ends, size=size)
-    if hasattr(tokenizer, "convert_ids_to_tokens"):
-        return _slow_transformers(tokenizer, ends, size)
+    if (path := _file_of_llama_cpp(tokenizer)) is not None:
+        return Vocabulary.load(path, eos=ends, size=size)
+    inner = _unwrapped(tokenizer)
+    if ends is None:
+        ends = _eos(tokenizer) or _eos(inner)
+    if hasattr(inner, "backend_tokenizer"):
+        return _transformers(inner, ends, size)
+    if hasattr(inner, "to_str") and hasattr(inner, "get_vocab"):
+        return Vocabulary.parse(inner.to_str().encode(), "tokenizer.json", eos=ends, size=size)
+    if _is_tiktoken(inner):
+        return _tiktoken(inner, _Added({}), ends, size)
+    if _is_sentencepiece(inner):
+        return Vocabulary.parse(inner.serialized_model_proto(), "sentencepiece", eos=ends, size=size)
+    if hasattr(inner, "convert_ids_to_tokens"):
+        return _slow_transformers(inner, ends, size)
     raise TypeError(
-        f"there is no way to a vocabulary from {type(tokenizer).__name__}; known are tokenizers of transformers, tokenizers, tiktoken, SentencePiece and mistral_common, "
+        f"there is no way to a vocabulary from {_name_of(tokenizer)}; known are tokenizers of transformers, tokenizers, tiktoken, SentencePiece, mistral_common, mlx-lm and llama-cpp-python, "
         "files, and dicts of bytes by number"
     )
+
+
+def _name_of(tokenizer: Any) -> str:
+    """The class, and in a wrapper the class of what is wrapped."""
+    inner = _unwrapped(tokenizer)
+    return type(tokenizer).__name__ + (f" around {type(inner).__name__}" if inner is not tokenizer else "")
+
+
+def _unwrapped(tokenizer: Any) -> Any:
+    """A tokenizer of transformers that is within one of mlx-lm or llama-cpp-python, or within a processor, which takes images or sound besides; and an encoding of tiktoken within one of SGLang."""
+    for name in ("_tokenizer",) if hasattr(tokenizer, "convert_ids_to_tokens") else ("hf_tokenizer", "tokenizer"):
+        inner = getattr(tokenizer, name, None)
+        if hasattr(inner, "convert_ids_to_tokens") or _is_tiktoken(inner):
+            return inner
+    return tokenizer
+
+
+def _eos(tokenizer: Any) -> list[int] | None:
+    """What ends a text. A tokenizer of mlx-lm has all that the model's settings name."""
+    several = getattr(tokenizer, "eos_token_ids", None)
+    return sorted(_ends(several) or []) if several else _ends(getattr(tokenizer, "eos_token_id", None))
+
+
+def _file_of_llama_cpp(tokenizer: Any) -> str | None:
+    """The model's file, of a ``Llama`` of llama-cpp-python or of its tokenizer; ``None`` for others."""
+    if not any(base.__module__.partition(".")[0] == "llama_cpp" for base in type(tokenizer).__mro__):
+        return None
+    model = getattr(tokenizer, "_model", None)
+    return getattr(tokenizer, "model_path", None) or getattr(model, "path_model", None)
+
+
+def _is_tiktoken(tokenizer: Any) -> bool:
+    return hasattr(tokenizer, "decode_single_token_bytes") and hasattr(tokenizer, "n_vocab")
+
+
+def _is_sentencepiece(tokenizer: Any) -> bool:
+    return hasattr(tokenizer, "serialized_model_proto")
 
 
 def _of_mistral(tokenizer: Any) -> Any:
@@ -97,42 +146,81 @@ def _mistral(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabu
 
 def _transformers(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabulary:
     """A fast tokenizer of transformers: its own JSON has all that was added to it."""
-    if ends is None and tokenizer.eos_token_id is not None:
-        ends = _ends(tokenizer.eos_token_id)
-    text = tokenizer.backend_tokenizer.to_str()
-    return Vocabulary.parse(text.encode(), "tokenizer.json", eos=ends, size=size)
+    if hasattr(tokenizer, "_postprocess_text"):
+        raise VocabularyError("it changes the text behind its tokens, so the bytes of one token depend on its neighbours")
+    return Vocabulary.parse(tokenizer.backend_tokenizer.to_str().encode(), "tokenizer.json", eos=ends, size=size)
 
 
-def _tiktoken(encoding: Any, ends: list[int] | None, size: int | None) -> Vocabulary:
-    known = ("o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "r50k_base")
-    if encoding.name in known and not os.path.exists(encoding.name):
-        return Vocabulary.load(encoding.name, eos=ends, size=size)
-    specials = {name: encoding.encode_single_token(name) for name in encoding.special_tokens_set}
-    special_ids = set(specials.values())
+_KNOWN_ENCODINGS = {name: name for name in ("o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "p50k_edit", "r50k_base")} | {"gpt2": "r50k_base"}
+
+
+def _tiktoken(encoding: Any, added: _Added, ends: list[int] | None, size: int | None) -> Vocabulary:
+    names = {encoding.encode_single_token(name): name for name in encoding.special_tokens_set}
+    # What transformers does not call special is text.
+    names = {token: name for token, name in names.items() if token not in added.texts}
     tokens = {}
     for token in range(encoding.n_vocab):
-        if token not in special_ids:
+        if token not in names:
             try:
                 tokens[token] = encoding.decode_single_token_bytes(token)
             except KeyError:
                 continue
-    if ends is None and getattr(encoding, "eot_token", None) in special_ids:
+    known = _KNOWN_ENCODINGS.get(encoding.name)
+    if known is not None and not added.names and not added.texts:
+        # The name alone is not enough: an encoding with other special tokens may have kept it.
+        vocabulary = Vocabulary.load(known, eos=ends, size=size)
+        if len(vocabulary) == len(tokens) + len(names) and _has(vocabulary, tokens, names):
+            return vocabulary
+    if ends is None and getattr(encoding, "eot_token", None) in names:
         ends = [encoding.eot_token]
-    return from_tokens(tokens, eos=ends, specials=specials, size=size)
+    return from_tokens(tokens | added.texts, eos=ends, specials=names | added.names, size=size)
+
+
+def _has(vocabulary: Vocabulary, tokens: dict[int, bytes], names: dict[int, str]) -> bool:
+    return all(vocabulary.is_special(token) for token in names) and all(vocabulary.token_bytes(token) == text for token, text in tokens.items())
+
+
+class _Added:
+    """Tokens that were added to a tokenizer: names of special ones, and ordinary text."""
+
+    def __init__(self, tokens: Mapping[int, Any]) -> None:
+        self.names = {token: str(text) for token, text in tokens.items() if getattr(text, "special", True)}
+        self.texts = {token: str(text).encode() for token, text in tokens.items() if token not in self.names}
 
 
 def _slow_transformers(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabulary:
-    """A slow tokenizer of transformers: its file, which is a SentencePiece model or tiktoken ranks."""
-    if ends is None and tokenizer.eos_token_id is not None:
-        ends = _ends(tokenizer.eos_token_id)
-    path = getattr(tokenizer, "vocab_file", None)
-    if not path or not os.path.exists(path):
-        raise VocabularyError(
-            f"{type(tokenizer).__name__} is neither a fast tokenizer nor made of a file; give the tokens as a dict of bytes by number"
-        )
-    added = getattr(tokenizer, "added_tokens_decoder", {})
-    specials = [(token, str(added[token])) for token in sorted(added) if getattr(added[token], "special", True)]
-    return Vocabulary.load(path, eos=ends, size=size, specials=specials)
+    """A tokenizer of transformers that is written in Python: what it has inside knows the bytes of its tokens."""
+    added = _Added(getattr(tokenizer, "added_tokens_decoder", {}))
+    inside = list(vars(tokenizer).values())
+    inside += [inner.sp_model for inner in inside if hasattr(inner, "sp_model")]
+    for inner in inside:
+        if _is_tiktoken(inner):
+            return _tiktoken(inner, added, ends, size)
+        if _is_sentencepiece(inner):
+            return _pieces(tokenizer, inner, added, ends, size)
+    raise VocabularyError("it is written in Python and has neither a SentencePiece model nor an encoding of tiktoken inside, so the bytes of its tokens are not known; a fast one of the same model has them")
+
+
+def _pieces(tokenizer: Any, model: Any, added: _Added, ends: list[int] | None, size: int | None) -> Vocabulary:
+    """A tokenizer that cuts text with SentencePiece. Many give the pieces numbers of their own, with tokens of the model's training in front."""
+    tokens: dict[int, bytes] = {}
+    names: dict[int, str] = {}
+    is_model = tokenizer.vocab_size == model.get_piece_size()
+    for token in range(tokenizer.vocab_size):
+        text = tokenizer.convert_ids_to_tokens(token)
+        piece = model.piece_to_id(text)
+        is_model = is_model and piece == token
+        if model.id_to_piece(piece) != text or model.is_control(piece) or model.is_unknown(piece) or model.is_unused(piece):
+            names[token] = text
+        elif model.is_byte(piece):
+            tokens[token] = bytes([int(text[3:-1], 16)])
+        else:
+            tokens[token] = text.replace("▁", " ").encode()
+    if is_model and not added.texts:
+        specials = sorted(added.names.items())
+        return Vocabulary.parse(model.serialized_model_proto(), "sentencepiece", eos=ends, size=size, specials=specials)
+    names = {token: name for token, name in names.items() if token not in added.texts}
+    return from_tokens(tokens | added.texts, eos=ends, specials=names | added.names, size=size)
 
 
 def _ends(eos: Eos) -> list[int] | None:

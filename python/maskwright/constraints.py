@@ -261,7 +261,7 @@ class Report(NamedTuple):
     """What became of a constraint.
 
     ``keywords`` has, for a schema, what became of each keyword, by JSON pointer: ``enforced``, ``annotation``, ``unenforced``, or ``note: …``. ``warnings`` are
-    those about a grammar.
+    those about a grammar, and what in a schema is probably a mistake: a keyword that is spelled almost like another one, a format that is not known.
     """
 
     keywords: dict[str, str]
@@ -278,6 +278,8 @@ def report(constraint: Any, vocabulary: Vocabulary | None = None) -> Report:
 
     >>> report(json_schema({"type": "string", "title": "Name"})).keywords
     {'/type': 'enforced', '/title': 'annotation'}
+    >>> report(json_schema({"type": "string", "format": "guid"})).warnings
+    ['/format constrains nothing, because there is no format of this name; did you mean uuid?']
     """
     keywords, warnings = coerce(constraint).check(vocabulary)
     return Report(dict(keywords), warnings)

@@ -7,7 +7,7 @@
     from maskwright.llama_cpp import LogitsProcessor
 
     model = Llama("model.gguf")
-    compiler = mw.Compiler(mw.Vocabulary.load("model.gguf", size=model.n_vocab()))
+    compiler = mw.Compiler(mw.Vocabulary.from_tokenizer(model))
     wanted = compiler.compile(mw.json_schema({"type": "object"}))
     model("Describe a cat.", logits_processor=LogitsProcessorList([LogitsProcessor(wanted, budget=200)]), max_tokens=200)
 

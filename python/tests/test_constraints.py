@@ -9,6 +9,7 @@ import unittest
 from dataclasses import dataclass
 
 import maskwright as mw
+from maskwright._requests import constraint as requested
 from maskwright.constraints import coerce
 from support import bytes_vocabulary, compiler, needs
 
@@ -190,6 +191,18 @@ class Mistakes(unittest.TestCase):
             mw.choice([1, 2])
 
 
+class Requests(unittest.TestCase):
+    """What plug-ins make of requests."""
+
+    def test_options_of_a_schema(self):
+        said = {"formats": "annotation", "numbers": "any", "key_order": "any", "whitespace": "compact"}
+        schema = json.dumps({"type": "string", "format": "date", "x-maskwright": {**said, "finish": True}})
+        self.assertEqual(requested("json_schema", schema), mw.json_schema(schema, **said))
+        for wrong, message in (({"formats": "some"}, "known are enforced, annotation"), ({"format": "annotation"}, "/x-maskwright/format: there is no such option")):
+            with self.assertRaisesRegex(mw.ConstraintError, message):
+                requested("json_schema", json.dumps({"x-maskwright": wrong}))
+
+
 class Reports(unittest.TestCase):
     def test_keywords(self):
         schema = {"type": "array", "items": {"type": "string", "contentEncoding": "base64"}, "description": "d"}
@@ -202,6 +215,12 @@ class Reports(unittest.TestCase):
             mw.report(mw.json_schema({"type": 3}))
 
     def test_warnings_and_others(self):
+        typo = mw.json_schema({"type": "object", "properties": {"a": {"format": "e-mail", "minLenght": 1}}})
+        report = mw.report(typo)
+        format = "constrains nothing, because there is no format of this name; did you mean email?"
+        self.assertEqual(report.keywords["/properties/a/format"], f"note: {format}")
+        self.assertEqual(report.warnings, ["/properties/a/minLenght constrains nothing; did you mean minLength?", f"/properties/a/format {format}"])
+        self.assertEqual(mw.Compiler(bytes_vocabulary()).compile(typo).report, report)
         report = mw.report(mw.ebnf('root ::= "a"\nunused ::= "b"'))
         self.assertEqual(len(report.warnings), 1)
         self.assertIn("unused", report.warnings[0])

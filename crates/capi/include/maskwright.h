@@ -223,8 +223,8 @@ mw_status mw_request_wait(const mw_request *request, uint64_t milliseconds, mw_c
 void mw_request_free(mw_request *request);
 
 /* What was remarked about the constraint while it was read, as JSON with a zero at the end that length does not count: in "report" what became of each keyword
-   of a schema ({"pointer": "/type", "coverage": "enforced"}), in "warnings" what the author of a grammar may have meant otherwise ({"message", "help", "start",
-   "end"}, the last two in bytes of its text). */
+   of a schema ({"pointer": "/type", "coverage": "enforced"}), in "warnings" what the author may have meant otherwise: of a grammar {"message", "help", "start",
+   "end"}, the last two in bytes of its text, and of a schema {"message", "pointer"}. */
 mw_status mw_compiled_constraint_remarks(const mw_compiled_constraint *constraint, char *text, size_t capacity, size_t *length,
                                 char *message, size_t message_size);
 

@@ -381,7 +381,7 @@ impl Compiler {
 }
 
 impl CompiledConstraint {
-    /// The report about a schema, and the warnings about a grammar.
+    /// The report about a schema, and the warnings about a grammar or a schema.
     fn remarks(&self) -> Value {
         let remarks = self.inner.remarks();
         let entries = remarks.report.as_ref().map(Report::entries).unwrap_or_default();
@@ -390,9 +390,12 @@ impl CompiledConstraint {
             let Span { start, end } = warning.span;
             json!({"message": warning.message, "help": warning.help, "start": start, "end": end})
         };
+        let of_schema = remarks.report.as_ref().map(Report::warnings).unwrap_or_default();
+        let of_schema =
+            of_schema.into_iter().map(|(pointer, message)| json!({"message": message, "pointer": pointer}));
         json!({
             "report": entries.iter().map(entry).collect::<Vec<_>>(),
-            "warnings": remarks.warnings.iter().map(warning).collect::<Vec<_>>(),
+            "warnings": remarks.warnings.iter().map(warning).chain(of_schema).collect::<Vec<_>>(),
         })
     }
 }

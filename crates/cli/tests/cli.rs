@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/tokenizers/tiny.json");
 const LETTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/tokenizers/letters.json");
@@ -72,6 +72,25 @@ fn sound_constraints_are_said_to_be_sound() {
     let lark = run_with_input(&["check", "--lark", "-", "--text", "1 + 2 +"], sum);
     assert!(lark.out.contains("not accepted"), "{}", lark.out);
     check(&["check", "--schema-text", PERSON], 0, "/title: annotation");
+}
+
+#[test]
+fn what_is_probably_a_mistake_in_a_schema_is_told() {
+    let schema = r#"{"type": "string", "format": "guid", "maxLenght": 3, "title": "x"}"#;
+    let format = "constrains nothing, because there is no format of this name; did you mean uuid?";
+    let text = check(&["check", "--schema-text", schema], 0, &format!("/format: warning: {format}"));
+    for line in ["/maxLenght: warning: constrains nothing; did you mean maxLength?", "/title: annotation"] {
+        assert!(text.out.contains(line), "{line} is not in {}", text.out);
+    }
+    let told = check(&["check", "--schema-text", schema, "--json"], 0, "");
+    let told = told.json();
+    let warnings = json!([
+        {"pointer": "/maxLenght", "message": "constrains nothing; did you mean maxLength?"},
+        {"pointer": "/format", "message": format},
+    ]);
+    assert_eq!(told["warnings"], warnings, "{told}");
+    let entry = json!({"pointer": "/format", "coverage": format!("note: {format}")});
+    assert!(told["report"].as_array().is_some_and(|report| report.contains(&entry)), "{told}");
 }
 
 #[test]

@@ -479,7 +479,7 @@ impl CompiledConstraint {
         self.inner.report().time.as_secs_f64()
     }
 
-    /// What became of each keyword of a schema, and the warnings about a grammar: the same as `maskwright.report` of the constraint.
+    /// What became of each keyword of a schema, and the warnings about a grammar or a schema: the same as `maskwright.report` of the constraint.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static REPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

@@ -27,7 +27,7 @@ pub(crate) struct Constraint {
     documents: Option<String>,
 }
 
-/// What became of each keyword of a schema, and the warnings about a grammar.
+/// What became of each keyword of a schema, and the warnings about a grammar or a schema.
 type Checked = (Vec<(String, String)>, Vec<String>);
 
 /// What it is made again of: kind, source, options and documents.
@@ -159,7 +159,7 @@ impl Constraint {
     }
 
     /// Reads the constraint without compiling it. Returns what became of each keyword of a schema, as pairs of a JSON pointer and a word, and
-    /// the warnings about a grammar. Raises `ConstraintError` if it is wrong.
+    /// the warnings about a grammar or a schema. Raises `ConstraintError` if it is wrong.
     #[pyo3(signature = (vocabulary = None))]
     fn check(&self, py: Python<'_>, vocabulary: Option<&Vocabulary>) -> PyResult<Checked> {
         let checked = py.detach(|| self.read(vocabulary));
@@ -218,9 +218,11 @@ pub(crate) fn report(remarks: &Remarks) -> Vec<(String, String)> {
     entries.into_iter().map(|entry| (entry.pointer, entry.coverage.to_string())).collect()
 }
 
-/// The warnings about a grammar.
+/// The warnings about a grammar or a schema.
 pub(crate) fn warnings(remarks: &Remarks) -> Vec<String> {
-    remarks.warnings.iter().map(ToString::to_string).collect()
+    let of_schema = remarks.report.as_ref().map(Report::warnings).unwrap_or_default();
+    let of_schema = of_schema.into_iter().map(|(pointer, message)| format!("{pointer} {message}"));
+    remarks.warnings.iter().map(ToString::to_string).chain(of_schema).collect()
 }
 
 /// Finds documents in a JSON object, by their addresses.

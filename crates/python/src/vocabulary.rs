@@ -109,7 +109,7 @@ impl Vocabulary {
         function.call((tokens,), options)
     }
 
-    /// Makes a vocabulary of a tokenizer: of transformers, tokenizers, tiktoken or SentencePiece, a path, or a dict.
+    /// Makes a vocabulary of a tokenizer: of transformers, tokenizers, tiktoken, SentencePiece, mistral_common, mlx-lm or llama-cpp-python, a path, or a dict.
     ///
     /// `eos` and `size` overrule what it says.
     #[staticmethod]
@@ -171,10 +171,10 @@ impl Vocabulary {
         self.vocabulary.fingerprint()
     }
 
-    /// Whether text can be cut into tokens: not if the vocabulary was built of tokens.
+    /// Whether text can be cut into tokens: not if the vocabulary was built of tokens, or if its file does not say how.
     #[getter]
     fn can_encode(&self) -> bool {
-        self.tokenizer.is_some()
+        self.tokenizer.as_ref().is_some_and(|tokenizer| tokenizer.can_encode())
     }
 
     /// The bytes of a token; none for special and unused ones.

@@ -1,13 +1,20 @@
 //! Who may use the API, and what is written down about it.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Instant,
+};
 
 use axum::{
+    body::{Body, Bytes, HttpBody},
     extract::{MatchedPath, Request, State as Extract},
     http::{HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use hyper::body::{Frame, SizeHint};
 use subtle::{Choice, ConstantTimeEq};
 use tracing::Instrument;
 
@@ -83,11 +90,45 @@ pub(crate) async fn log(Extract(state): Extract<Arc<State>>, request: Request, n
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default(), %method, route);
     let mut response = next.run(request).instrument(span.clone()).await;
     let (status, time) = (response.status().as_u16(), begin.elapsed());
-    state.metrics.request(&route, status, time);
+    state.metrics.request(&route, status);
     let error = response.extensions().get::<Code>().map(|code| code.0);
     span.in_scope(|| tracing::info!(status, error, micros = time.as_micros() as u64, "answered"));
     response.headers_mut().insert("x-request-id", id);
-    response
+    response.map(|body| Body::new(Timed { body, state, route, begin }))
+}
+
+/// A body that notes how long its request took when the last byte is sent, or when the client has left.
+struct Timed {
+    body: Body,
+    state: Arc<State>,
+    route: String,
+    begin: Instant,
+}
+
+impl HttpBody for Timed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        self.state.metrics.request_ended(&self.route, self.begin.elapsed());
+    }
 }
 
 fn is_plain(id: &HeaderValue) -> bool {

@@ -1,4 +1,6 @@
-//! Numbers for Prometheus: those of the compile service, of the scheduler, and of the requests.
+//! Numbers for Prometheus: those of the compile service, of the scheduler, of the requests and of their answers.
+//!
+//! What takes time is a histogram. Masks and compiles have theirs in the compile service; those of requests and answers are here.
 
 use std::{
     collections::BTreeMap,
@@ -7,24 +9,74 @@ use std::{
     time::Duration,
 };
 
+use maskwright::statistics::Histogram;
 use maskwright_runtime::scheduler::Masses;
 
 use crate::engine::Engine;
 
-/// Requests that were answered.
+/// The bounds of all histograms here, in milliseconds.
+const BOUNDS: [u64; 18] = [
+    1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000, 120_000, 300_000,
+    600_000,
+];
+
+/// Requests that were answered, and how long that took.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    /// How many, and how long until their headers were sent, by route and status.
-    requests: Mutex<BTreeMap<(String, u16), (u64, Duration)>>,
+    /// How many, by route and status.
+    requests: Mutex<BTreeMap<(String, u16), u64>>,
+    /// Until the last byte was sent, by route.
+    request_times: Times,
+    /// From a request to the first token of an answer, by kind of constraint.
+    first_tokens: Times,
+    /// From token to token behind it, the average of an answer, by kind of constraint.
+    tokens: Times,
+    /// Until the model took an answer up, by kind of constraint.
+    queue: Times,
 }
 
+/// Histograms by the value of a label, of which there are few.
+#[derive(Debug, Default)]
+struct Times(Mutex<BTreeMap<String, Histogram>>);
+
 impl Metrics {
-    /// Counts a request. Routes are those of the program, so there are few.
-    pub(crate) fn request(&self, route: &str, status: u16, time: Duration) {
+    /// Counts a request. Routes are those of the program.
+    pub(crate) fn request(&self, route: &str, status: u16) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = requests.entry((route.to_owned(), status)).or_default();
-        entry.0 += 1;
-        entry.1 += time;
+        *requests.entry((route.to_owned(), status)).or_default() += 1;
+    }
+
+    /// The last byte of an answer was sent, or nobody wants it any more.
+    pub(crate) fn request_ended(&self, route: &str, time: Duration) {
+        self.request_times.add(route, time);
+    }
+
+    /// The first token of an answer is there.
+    pub(crate) fn first_token(&self, constraint: &str, time: Duration) {
+        self.first_tokens.add(constraint, time);
+    }
+
+    /// An answer was written: how long it waited for the model, and how long each token behind the first ones took.
+    pub(crate) fn answer(&self, constraint: &str, queued: Duration, token: Option<Duration>) {
+        self.queue.add(constraint, queued);
+        if let Some(token) = token {
+            self.tokens.add(constraint, token);
+        }
+    }
+}
+
+impl Times {
+    fn add(&self, label: &str, time: Duration) {
+        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let empty = || Histogram::with_bounds(BOUNDS.map(Duration::from_millis));
+        times.entry(label.to_owned()).or_insert_with(empty).add(time);
+    }
+
+    fn write(&self, name: &str, help: &str, label: &str, page: &mut String) {
+        let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} histogram");
+        for (value, times) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            page.push_str(&times.to_prometheus(name, &[(label, value)]));
+        }
     }
 }
 
@@ -98,19 +150,16 @@ fn requests(metrics: &Metrics, page: &mut String) {
         page,
         "# HELP maskwright_http_requests_total Requests by route and status.\n# TYPE maskwright_http_requests_total counter"
     );
-    for ((route, status), (count, _)) in &*requests {
+    for ((route, status), count) in &*requests {
         let _ =
             writeln!(page, "maskwright_http_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}");
     }
-    let _ = writeln!(
-        page,
-        "# HELP maskwright_http_seconds_total Time until the head of the answer was sent.\n# TYPE maskwright_http_seconds_total counter"
-    );
-    for ((route, status), (_, time)) in &*requests {
-        let _ = writeln!(
-            page,
-            "maskwright_http_seconds_total{{route=\"{route}\",status=\"{status}\"}} {:.6}",
-            time.as_secs_f64()
-        );
-    }
+    let help = "Time of a request, until the last byte of its answer was sent.";
+    metrics.request_times.write("maskwright_http_request_seconds", help, "route", page);
+    let help = "Time from a request to the first token of an answer, by kind of constraint.";
+    metrics.first_tokens.write("maskwright_first_token_seconds", help, "constraint", page);
+    let help = "Time of a token behind the first one, the average of an answer, by kind of constraint.";
+    metrics.tokens.write("maskwright_token_seconds", help, "constraint", page);
+    let help = "Time until the model took up an answer, by kind of constraint.";
+    metrics.queue.write("maskwright_queue_seconds", help, "constraint", page);
 }

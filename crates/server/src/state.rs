@@ -8,7 +8,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread::available_parallelism,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,7 +16,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::{engine::Engine, metrics::Metrics, settings::Settings, stored::Stored};
 
 /// The right to do what takes a while.
-pub(crate) type Turn = OwnedSemaphorePermit;
+#[derive(Debug)]
+pub(crate) struct Turn {
+    /// When the request began to wait for it.
+    pub(crate) since: Instant,
+    /// Its place, until it is dropped.
+    pub(crate) _place: OwnedSemaphorePermit,
+}
 
 /// What all handlers share.
 #[derive(Debug)]

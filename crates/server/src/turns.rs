@@ -1,6 +1,6 @@
 //! Turns: what takes a while is done on few threads at the same time.
 
-use std::{fmt::Display, sync::Arc};
+use std::{fmt::Display, sync::Arc, time::Instant};
 
 use maskwright::{CancelToken, with_cancel};
 
@@ -26,7 +26,9 @@ pub(crate) async fn in_turn<T: Send + 'static>(
 ) -> Result<(T, Turn)> {
     let broken =
         |error: &dyn Display| ApiError::internal(format!("internal error, please report it: {error}"));
-    let turn = state.turns.clone().acquire_owned().await.map_err(|error| broken(&error))?;
+    let since = Instant::now();
+    let place = state.turns.clone().acquire_owned().await.map_err(|error| broken(&error))?;
+    let turn = Turn { since, _place: place };
     // Whoever stops waiting asks the work to end. That may take a moment, so the turn goes along.
     let leash = Leash(CancelToken::new());
     let stop = leash.0.clone();

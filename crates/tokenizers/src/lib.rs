@@ -91,6 +91,11 @@ impl Tokenizer {
         self.chat_template.as_deref()
     }
 
+    /// Whether the file says how text is cut into tokens. A rank file that is not one of a known encoding does not.
+    pub fn can_encode(&self) -> bool {
+        !matches!(self.encoder, encode::Encoder::None(..))
+    }
+
     /// The tokens for a text that goes on; see the [crate]. Their bytes are exactly the text.
     ///
     /// The first call prepares the encoder, which takes up to a second for a large tokenizer.

@@ -113,6 +113,7 @@ mod tests {
         assert_eq!((vocabulary.eos(), vocabulary.size()), (&[TokenId(3)][..], 4));
         let error = tokenizer.encode("!").unwrap_err().to_string();
         assert!(error.contains("does not say how text is cut into words"), "{error}");
+        assert!(!tokenizer.can_encode());
         assert_eq!(tokenizer.decode(&[TokenId(0), TokenId(2), TokenId(3)]), b"! the");
     }
 
@@ -145,12 +146,45 @@ mod tests {
         let error = tokenizer.encode(&" ".repeat(1_000_000)).unwrap_err().to_string();
         assert!(error.contains("more than 100000 spaces in a row"), "{error}");
         assert!(tokenizer.encode(&format!("{}x", " ".repeat(100_000))).is_ok());
-        let lines =
-            vocabulary.ordinary().map(|(id, bytes)| format!("{} {id}", BASE64_STANDARD.encode(bytes)));
-        let file = lines.collect::<Vec<String>>().join("\n");
-        let from_file = from_ranks(file.as_bytes()).unwrap();
-        assert_eq!(from_file.vocabulary().fingerprint(), vocabulary.fingerprint());
-        assert_eq!(from_file.encode("hello").unwrap(), [TokenId(31_373)]);
+    }
+
+    /// The file of each encoding, with special tokens among and behind its ranks, is known and read whole.
+    #[test]
+    fn every_rank_file_of_a_known_encoding_is_whole() {
+        let encodings = [
+            ("r50k_base", 50_256, &[50_256][..]),
+            ("p50k_base", 50_280, &[50_256]),
+            ("cl100k_base", 100_256, &[100_257, 100_258, 100_259, 100_260, 100_276]),
+            ("o200k_base", 199_998, &[199_999, 200_018]),
+        ];
+        for (name, count, specials) in encodings {
+            let vocabulary = named(name).unwrap().vocabulary().clone();
+            let lines =
+                vocabulary.ordinary().map(|(id, bytes)| format!("{} {id}\n", BASE64_STANDARD.encode(bytes)));
+            let file: Vec<String> = lines.collect();
+            assert_eq!(file.len(), count, "{name}");
+            let known = from_ranks(file.concat().as_bytes()).unwrap();
+            assert_eq!(known.vocabulary().fingerprint(), vocabulary.fingerprint(), "{name}");
+            assert_eq!(vocabulary.specials().map(|(id, _)| id.0).collect::<Vec<_>>(), specials, "{name}");
+            let text = "a          b";
+            assert!(
+                known.can_encode() && known.decode(&known.encode(text).unwrap()) == text.as_bytes(),
+                "{name}"
+            );
+            // The same ranks with special tokens of one's own, one of them behind a gap.
+            let mine = count as u32 + 100;
+            let options = Options {
+                specials: vec![(TokenId(specials[0]), "<end>".into()), (TokenId(mine), "<turn>".into())],
+                ..Options::default()
+            };
+            let own = from_ranks_with(file.concat().as_bytes(), &options).unwrap();
+            assert_eq!(
+                (own.vocabulary().len(), own.vocabulary().size()),
+                (count + 2, mine as usize + 1),
+                "{name}"
+            );
+            assert!(vocabulary.ordinary().all(|(id, bytes)| own.vocabulary().bytes(id) == bytes), "{name}");
+        }
     }
 
     /// Another program reads the original files; both must have the same tokens and cut texts alike.

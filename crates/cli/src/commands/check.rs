@@ -1,10 +1,11 @@
 //! `maskwright check`: is the constraint right, and does a text fit it?
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use maskwright::json_schema::Coverage;
+use maskwright::json_schema::{self, Coverage};
 use serde_json::{Value, json};
 
 use crate::args::{ConstraintArgs, TokenizerArgs, read_bytes};
@@ -147,9 +148,13 @@ impl Report<'_> {
         let entries = report.entries();
         let enforced = entries.iter().filter(|entry| entry.coverage == Coverage::Enforced).count();
         writeln!(out, "  report: {} of {} entries enforced", enforced, entries.len())?;
+        let warnings: HashMap<String, String> = report.warnings().into_iter().collect();
         for entry in entries.iter().filter(|entry| entry.coverage != Coverage::Enforced) {
             let pointer = if entry.pointer.is_empty() { "(root)" } else { &entry.pointer };
-            writeln!(out, "    {pointer}: {}", entry.coverage)?;
+            match warnings.get(&entry.pointer) {
+                Some(warning) => writeln!(out, "    {pointer}: warning: {warning}")?,
+                None => writeln!(out, "    {pointer}: {}", entry.coverage)?,
+            }
         }
         Ok(())
     }
@@ -164,8 +169,11 @@ impl Report<'_> {
                 .map(|e| json!({"pointer": e.pointer, "coverage": e.coverage.to_string()}))
                 .collect::<Vec<_>>()
         });
+        let of_schema = remarks.report.as_ref().map(json_schema::Report::warnings).unwrap_or_default();
+        let of_schema =
+            of_schema.into_iter().map(|(pointer, message)| json!({"message": message, "pointer": pointer}));
         let warnings: Vec<Value> =
-            remarks.warnings.iter().map(|warning| diagnostic(warning, source)).collect();
+            remarks.warnings.iter().map(|warning| diagnostic(warning, source)).chain(of_schema).collect();
         let mut value = json!({
             "ok": true,
             "kind": self.source.constraint.kind().to_string(),

@@ -110,7 +110,7 @@ pub(crate) struct Line {
 /// One line of the [`Report`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The JSON pointer of the keyword, or of the schema for a [`Coverage::Note`].
+    /// The JSON pointer of the keyword, or of the schema if a [`Coverage::Note`] is about a whole one.
     pub pointer: String,
     /// What became of it.
     pub coverage: Coverage,
@@ -138,6 +138,11 @@ pub enum Note {
     NeverWritten,
     /// The bound lies above 2³²−1 and is taken as no bound: no text of that size can be written.
     BoundOutOfReach,
+    /// The standard has no such format, so it constrains nothing.
+    UnknownFormat {
+        /// The format that is spelled almost like it.
+        near: Option<&'static str>,
+    },
 }
 
 impl Report {
@@ -151,26 +156,37 @@ impl Report {
         entries.filter(|entry| seen.insert((entry.pointer.clone(), entry.coverage))).collect()
     }
 
-    /// Keywords that constrain nothing and are spelled almost like one that does: each with its JSON pointer and the other word. A hundred annotations are looked at.
+    /// What is probably a mistake, and no error by the standard: a keyword that constrains nothing and is spelled almost like one that does, and a format that is not known. Each has its JSON
+    /// pointer and what is wrong. A hundred annotations and a hundred formats are looked at.
     ///
     /// ```
     /// use maskwright_frontend::json_schema;
     ///
-    /// let (_, report) = json_schema::grammar(r#"{"type": "string", "maxLenght": 5}"#, &json_schema::Options::default())?;
-    /// assert_eq!(report.near_misses(), [("/maxLenght".to_owned(), "maxLength")]);
+    /// let schema = r#"{"type": "string", "maxLenght": 5, "format": "e-mail"}"#;
+    /// let (_, report) = json_schema::grammar(schema, &json_schema::Options::default())?;
+    /// let warnings = report.warnings();
+    /// assert_eq!(warnings[0], ("/maxLenght".to_owned(), "constrains nothing; did you mean maxLength?".to_owned()));
+    /// assert_eq!(warnings[1].1, "constrains nothing, because there is no format of this name; did you mean email?");
     /// # Ok::<(), json_schema::SchemaError>(())
     /// ```
-    pub fn near_misses(&self) -> Vec<(String, &'static str)> {
+    pub fn warnings(&self) -> Vec<(String, String)> {
+        let mut seen = HashSet::new();
         let is_unknown = |line: &&Line| line.coverage == Coverage::Annotation && line.keyword.is_empty();
-        let pointers =
-            self.lines.iter().filter(is_unknown).take(100).map(|line| self.paths.pointer(line.path));
-        let near = |pointer: String| {
+        let keywords = self.lines.iter().filter(is_unknown).take(100).filter_map(|line| {
+            let pointer = self.paths.pointer(line.path);
             let name = pointer.rsplit('/').next().unwrap_or_default();
             let is_known = CONSTRAINING.contains(&name) || ANNOTATIONS.contains(&name);
             let word = nearest(name, CONSTRAINING.iter().copied().filter(|_| !is_known))?;
-            Some((pointer, word))
-        };
-        pointers.filter_map(near).collect()
+            Some((pointer, format!("constrains nothing; did you mean {word}?")))
+        });
+        let formats = self.lines.iter().filter_map(|line| match line.coverage {
+            Coverage::Note(note @ Note::UnknownFormat { .. }) => Some((line, note)),
+            _ => None,
+        });
+        let formats = formats
+            .take(100)
+            .map(|(line, note)| (self.paths.pointer_to(line.path, line.keyword), note.to_string()));
+        keywords.chain(formats).filter(|(pointer, _)| seen.insert(pointer.clone())).collect()
     }
 
     /// The JSON pointer of the schema that an expression of the grammar was first made for, if it is known. Errors that
@@ -218,7 +234,12 @@ impl fmt::Display for Note {
         f.write_str(match self {
             Self::NeverWritten => "no value satisfies this schema, so it is never written",
             Self::BoundOutOfReach => "the bound is beyond reach and taken as no bound",
-        })
+            Self::UnknownFormat { .. } => "constrains nothing, because there is no format of this name",
+        })?;
+        match self {
+            Self::UnknownFormat { near: Some(near) } => write!(f, "; did you mean {near}?"),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use maskwright_frontend::json_schema::{
-    Coverage, KeyOrder, Limits, Options, Reason, Report, Resolver, SchemaError, Strictness, Whitespace,
-    grammar, grammar_of,
+    Coverage, Formats, KeyOrder, Limits, Options, Reason, Report, Resolver, SchemaError, Strictness,
+    Whitespace, grammar, grammar_of,
 };
 use maskwright_grammar::Grammar;
 use maskwright_oracle::Oracle;
@@ -358,6 +358,50 @@ fn strictness() {
         report.entries().into_iter().filter(|entry| entry.coverage == Coverage::Unenforced).collect();
     assert_eq!(unenforced.len(), 1);
     assert_eq!(unenforced[0].pointer, "/pattern");
+}
+
+#[test]
+fn formats_that_are_not_known_are_told_by_place() {
+    let key = json!({"type": "string", "format": "e-mail"});
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "a": key,
+            "b": {"$ref": "#/$defs/b"},
+            "c": {"$ref": "#/$defs/b"},
+            "format": {"type": "string", "format": "date", "title": "x"},
+            "number": {"type": "integer", "format": "int32"},
+        },
+        "$defs": {"b": {"type": "string", "format": "colour"}},
+        "required": ["a"], "additionalProperties": false,
+    });
+    let place = |schema: &Value, options: &Options, pointer: &str| {
+        let (_, report) = grammar_of(schema, options).unwrap_or_else(|error| panic!("{error}"));
+        let found = report.entries().into_iter().filter(|entry| entry.pointer == pointer);
+        (found.map(|entry| entry.coverage.to_string()).collect::<Vec<_>>(), report.warnings())
+    };
+    let options = Options::default();
+    let nothing = "constrains nothing, because there is no format of this name";
+    let (coverage, warnings) = place(&schema, &options, "/properties/a/format");
+    assert_eq!(coverage, [format!("note: {nothing}; did you mean email?")]);
+    let told = [
+        ("/properties/a/format", format!("{nothing}; did you mean email?")),
+        ("/$defs/b/format", nothing.to_owned()),
+        ("/properties/number/format", nothing.to_owned()),
+    ];
+    let told = told.map(|(pointer, message)| (pointer.to_owned(), message));
+    let sorted = |mut warnings: Vec<(String, String)>| {
+        warnings.sort();
+        warnings
+    };
+    assert_eq!(sorted(warnings), sorted(told.to_vec()));
+    assert_eq!(place(&schema, &options, "/properties/format/format").0, ["enforced"]);
+    assert_eq!(accepts(&schema, &options, &[r#"{"a": "x"}"#, r#"{"a": 1}"#]), [true, false]);
+    // Who wants annotations gets them, and no warnings.
+    let annotations = Options::default().with_formats(Formats::Annotation);
+    assert_eq!(place(&schema, &annotations, "/properties/a/format"), (vec!["annotation".into()], vec![]));
+    // Beside the wrong type it is an error, as ever.
+    assert!(refuse(&json!({"format": 3})).to_string().contains("/format"));
 }
 
 #[test]

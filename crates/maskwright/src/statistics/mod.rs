@@ -268,6 +268,30 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// An empty one with these upper bounds, which must ascend.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use maskwright::statistics::Histogram;
+    ///
+    /// let mut waits = Histogram::with_bounds([1, 10].map(Duration::from_millis));
+    /// waits.add(Duration::from_millis(10));
+    /// waits.add(Duration::from_millis(11));
+    /// assert_eq!((waits.buckets[1].1, waits.beyond), (1, 1));
+    /// ```
+    pub fn with_bounds(bounds: impl IntoIterator<Item = Duration>) -> Self {
+        Self { buckets: bounds.into_iter().map(|bound| (bound, 0)).collect(), ..Self::default() }
+    }
+
+    /// Counts one more.
+    pub fn add(&mut self, time: Duration) {
+        match self.buckets.iter_mut().find(|(bound, _)| time <= *bound) {
+            Some((_, count)) => *count += 1,
+            None => self.beyond += 1,
+        }
+        self.sum = self.sum.saturating_add(time);
+    }
+
     /// How many there were.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|(_, count)| count).sum::<u64>() + self.beyond

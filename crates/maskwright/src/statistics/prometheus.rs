@@ -47,10 +47,10 @@ impl Statistics {
         }
         page.family("compile_seconds", "histogram", "Time of a compile.");
         for kind in &self.kinds {
-            page.histogram("compile_seconds", &[("kind", kind.kind.name())], &kind.seconds);
+            page.histogram("maskwright_compile_seconds", &[("kind", kind.kind.name())], &kind.seconds);
         }
         page.family("compile_wait_seconds", "histogram", "Time that a compile waited for a worker.");
-        page.histogram("compile_wait_seconds", &[], &self.waits);
+        page.histogram("maskwright_compile_wait_seconds", &[], &self.waits);
         page.family("compiled_states_total", "counter", "States of all constraints that were compiled.");
         for kind in &self.kinds {
             page.sample("compiled_states_total", &[("kind", kind.kind.name())], kind.states);
@@ -103,7 +103,32 @@ impl Statistics {
         page.single("tokens_total", "counter", "Tokens that were accepted.", matching.tokens);
         page.single("forced_tokens_total", "counter", "Tokens accepted without a mask.", matching.forced);
         page.family("mask_seconds", "histogram", "Time of a mask; one mask in 64 is timed.");
-        page.histogram("mask_seconds", &[], &matching.mask_seconds);
+        page.histogram("maskwright_mask_seconds", &[], &matching.mask_seconds);
+    }
+}
+
+impl Histogram {
+    /// The samples of a histogram in Prometheus' text format: cumulative buckets, the sum in seconds, and the count. The lines that explain the family come before
+    /// them, once for all labels.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use maskwright::statistics::Histogram;
+    ///
+    /// let mut waits = Histogram::with_bounds([Duration::from_millis(1)]);
+    /// waits.add(Duration::from_millis(2));
+    /// let page = "\
+    /// wait_seconds_bucket{queue=\"a\",le=\"0.001\"} 0
+    /// wait_seconds_bucket{queue=\"a\",le=\"+Inf\"} 1
+    /// wait_seconds_sum{queue=\"a\"} 0.002
+    /// wait_seconds_count{queue=\"a\"} 1
+    /// ";
+    /// assert_eq!(waits.to_prometheus("wait_seconds", &[("queue", "a")]), page);
+    /// ```
+    pub fn to_prometheus(&self, name: &str, labels: &[(&str, &str)]) -> String {
+        let mut page = Page { text: String::new(), common: String::new() };
+        page.histogram(name, labels, self);
+        page.text
     }
 }
 
@@ -125,11 +150,15 @@ impl Page {
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.named(&format!("maskwright_{name}"), labels, value);
+    }
+
+    fn named(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let own = pairs(labels);
         let comma = if own.is_empty() || self.common.is_empty() { "" } else { "," };
         let _ = match (self.common.len(), own.len()) {
-            (0, 0) => writeln!(self.text, "maskwright_{name} {value}"),
-            _ => writeln!(self.text, "maskwright_{name}{{{}{comma}{own}}} {value}", self.common),
+            (0, 0) => writeln!(self.text, "{name} {value}"),
+            _ => writeln!(self.text, "{name}{{{}{comma}{own}}} {value}", self.common),
         };
     }
 
@@ -138,12 +167,12 @@ impl Page {
         for (bound, count) in &histogram.buckets {
             so_far += count;
             let bound = seconds(*bound);
-            self.sample(&format!("{name}_bucket"), &[labels, &[("le", &*bound)]].concat(), so_far);
+            self.named(&format!("{name}_bucket"), &[labels, &[("le", &*bound)]].concat(), so_far);
         }
         let all = histogram.count();
-        self.sample(&format!("{name}_bucket"), &[labels, &[("le", "+Inf")]].concat(), all);
-        self.sample(&format!("{name}_sum"), labels, seconds(histogram.sum));
-        self.sample(&format!("{name}_count"), labels, all);
+        self.named(&format!("{name}_bucket"), &[labels, &[("le", "+Inf")]].concat(), all);
+        self.named(&format!("{name}_sum"), labels, seconds(histogram.sum));
+        self.named(&format!("{name}_count"), labels, all);
     }
 }
 

@@ -21,6 +21,8 @@ use crate::{
 
 /// How long a request keeps its turn while its constraint is compiled. Most take a tenth of that.
 const BRIEFLY: Duration = Duration::from_millis(5);
+/// So many warnings about a schema become headers.
+const MAX_WARNINGS: usize = 8;
 
 /// Whether a constrained answer is complete when its tokens are used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,10 +108,7 @@ impl Plan {
             briefly(turn, compile).await?;
             self.check_temperatures(requested, &compiled)?;
             let report = compiled.first().and_then(|compiled| compiled.remarks().report.as_ref());
-            let misses = report.map(Report::near_misses).unwrap_or_default();
-            warnings.extend(misses.into_iter().map(|(pointer, word)| {
-                format!("'{}': {pointer} constrains nothing; did you mean {word}?", requested.param)
-            }));
+            warnings.extend(report.map(|report| told(report, &requested.param)).unwrap_or_default());
         }
         let compile = Compile { time: begin.elapsed(), waited };
         let is_judged = self.weighing().is_some_and(|weighing| weighing.report);
@@ -266,6 +265,19 @@ fn unkept(
             ApiError::unsupported("maskwright.finish", &format!("for this constraint: {reason}"))
         }
     }
+}
+
+/// What is probably a mistake in a schema. Each is a header, and some clients take few of them.
+fn told(report: &Report, param: &str) -> Vec<String> {
+    let all = report.warnings();
+    let left = all.len().saturating_sub(MAX_WARNINGS);
+    let told = all.into_iter().take(MAX_WARNINGS);
+    let mut told: Vec<String> =
+        told.map(|(pointer, message)| format!("'{param}': {pointer} {message}")).collect();
+    if left > 0 {
+        told.push(format!("'{param}': {left} more warnings; /v1/grammar/check tells all"));
+    }
+    told
 }
 
 /// Waits for something and keeps the turn for it, but not for long: what takes long keeps nobody waiting.

@@ -1,7 +1,7 @@
 //! A request on its way: from what a client asked for to the events of its answers.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::Arc,
     time::{Duration, Instant},
@@ -12,7 +12,7 @@ use axum::{
     response::Response,
 };
 use maskwright_runtime::{
-    Event, Failure, Reason, Request, Tries, What,
+    Event, Failure, Reason, Request, Tries, Usage, What,
     scheduler::{Sink, Turn as Next},
 };
 use maskwright_vocab::TokenId;
@@ -96,7 +96,7 @@ impl Order {
             self;
         let timeout = state.settings.request_timeout;
         let deadline = tokio::time::Instant::now() + timeout;
-        let begin = Instant::now();
+        let begin = turn.since;
         choosing.sampling.mass = decoding.mass;
         check_count(choosing.answers, state.engine.max_batch())?;
         check(&decoding, prompts.len(), choosing.answers, requested.as_ref())?;
@@ -115,7 +115,7 @@ impl Order {
         let first = draft.as_ref().and(prompts.first()).cloned();
         // What is refused is refused before anything is written.
         let launch = plan.launch(state, prompts, reserved, Some(turn)).await?;
-        let record = Record::new(plan.requested.as_ref(), begin, launch.compile.time, launch.is_cached);
+        let record = Record::new(state, &plan, begin, &launch);
         let param = plan.requested.as_ref().map(|requested| requested.param.clone());
         warnings.extend(launch.warnings.iter().cloned());
         // The first request brings its own.
@@ -337,13 +337,14 @@ impl Answers {
             }
             What::Finished { reason, usage, .. } => {
                 self.left -= 1;
+                self.record.finished(event.answer, usage);
                 self.record.prompt = usage.prompt_tokens;
                 self.record.is_squeezed |= usage.is_squeezed;
                 if self.record.reason != Some(Reason::Length) {
                     self.record.reason = Some(*reason);
                 }
             }
-            What::More { tokens, .. } => self.record.tokens += tokens.len(),
+            What::More { tokens, .. } => self.record.more(event.answer, tokens.len()),
         }
         self.record.is_over = self.left == 0;
         Ok(event)
@@ -402,28 +403,73 @@ struct Record {
     is_squeezed: bool,
     error: Option<&'static str>,
     is_over: bool,
+    state: Arc<State>,
+    /// How fast each answer is written. Exact draws are told as a whole at their end.
+    paces: Option<HashMap<usize, Pace>>,
+}
+
+/// How fast an answer is written.
+#[derive(Debug)]
+struct Pace {
+    /// When its first tokens were there.
+    first: Instant,
+    /// When its last ones were.
+    last: Instant,
+    /// How many came behind the first ones.
+    behind: u32,
 }
 
 impl Record {
-    fn new(requested: Option<&Requested>, begin: Instant, compile: Duration, is_cached: bool) -> Self {
+    fn new(state: &Arc<State>, plan: &Plan, begin: Instant, launch: &Launch) -> Self {
         // The same constraint has the same number in every process.
         let hash = BuildHasherDefault::<DefaultHasher>::default();
-        let constraint = requested.map(|requested| {
+        let constraint = plan.requested.as_ref().map(|requested| {
             (requested.constraint.kind().name(), format!("{:016x}", hash.hash_one(&requested.constraint)))
         });
         Self {
             span: tracing::Span::current(),
             begin,
             constraint,
-            is_cached,
-            compile,
+            is_cached: launch.is_cached,
+            compile: launch.compile.time,
             prompt: 0,
             tokens: 0,
             reason: None,
             is_squeezed: false,
             error: None,
             is_over: false,
+            state: state.clone(),
+            paces: plan.decoding.tries.is_none().then(HashMap::new),
         }
+    }
+
+    /// The kind of the constraint, as a label.
+    fn kind(&self) -> &'static str {
+        self.constraint.as_ref().map_or("none", |(kind, _)| kind)
+    }
+
+    /// An answer has more tokens.
+    fn more(&mut self, answer: usize, tokens: usize) {
+        if self.tokens == 0 {
+            self.state.metrics.first_token(self.kind(), self.begin.elapsed());
+        }
+        self.tokens += tokens;
+        let Some(paces) = &mut self.paces else { return };
+        let now = Instant::now();
+        paces
+            .entry(answer)
+            .and_modify(|pace| {
+                pace.last = now;
+                pace.behind = pace.behind.saturating_add(u32::try_from(tokens).unwrap_or(u32::MAX));
+            })
+            .or_insert(Pace { first: now, last: now, behind: 0 });
+    }
+
+    /// An answer is written.
+    fn finished(&mut self, answer: usize, usage: &Usage) {
+        let pace = self.paces.as_mut().and_then(|paces| paces.remove(&answer)).filter(|pace| pace.behind > 0);
+        let token = pace.map(|pace| (pace.last - pace.first) / pace.behind);
+        self.state.metrics.answer(self.kind(), usage.queued, token);
     }
 }
 

@@ -14,6 +14,9 @@ use super::{
 };
 use crate::error::{ApiError, Result};
 
+/// The key of a schema under which it has options of its own.
+const OWN: &str = "x-maskwright";
+
 /// What a request says beside its constraint.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extras {
@@ -37,9 +40,7 @@ impl Extras {
         let Some(mut own) = body.object("maskwright")? else { return Ok(Self::default()) };
         let whitespace = match own.take("whitespace") {
             None => None,
-            Some(Value::String(style)) => Some(style.parse::<Whitespace>().map_err(|problem| {
-                ApiError::value(own.at("whitespace"), format!("'{}': {problem}", own.at("whitespace")))
-            })?),
+            Some(Value::String(style)) => Some(whitespace(&own, &style)?),
             Some(value) => {
                 let mut pattern = Fields::new(value, own.at("whitespace"))?;
                 let found = pattern.needed_text("pattern")?;
@@ -47,32 +48,10 @@ impl Extras {
                 Some(Whitespace::Pattern(found))
             }
         };
-        let key_order = match own.text("key_order")?.as_deref() {
-            None => None,
-            Some("schema") => Some(KeyOrder::Schema),
-            Some("any") => Some(KeyOrder::Any),
-            Some(other) => return Err(not_among(&own, "key_order", other, "schema, any")),
-        };
-        let strictness = match own.text("objects")?.as_deref() {
-            None => None,
-            Some("standard") => Some(Strictness::Standard),
-            Some("closed") => Some(Strictness::Closed),
-            Some("strict") => Some(Strictness::Strict),
-            Some("lenient") => Some(Strictness::Lenient),
-            Some(other) => {
-                return Err(not_among(&own, "objects", other, "standard, closed, strict, lenient"));
-            }
-        };
-        let numbers = match own.text("numbers")? {
-            None => None,
-            Some(name) => Some(name.parse().map_err(|_| not_among(&own, "numbers", &name, "double, any"))?),
-        };
-        let formats = match own.text("formats")? {
-            None => None,
-            Some(name) => {
-                Some(name.parse().map_err(|_| not_among(&own, "formats", &name, "enforced, annotation"))?)
-            }
-        };
+        let key_order = key_order(&mut own)?;
+        let strictness = strictness(&mut own, "objects")?;
+        let numbers = numbers(&mut own)?;
+        let formats = formats(&mut own)?;
         let dialect = match own.text("dialect")? {
             None => None,
             Some(name) => {
@@ -84,6 +63,46 @@ impl Extras {
         let decoding = decoding::take(&mut own)?;
         own.finish()?;
         Ok(Self { whitespace, key_order, strictness, dialect, numbers, formats, tokens, finish, decoding })
+    }
+
+    /// What a schema says for itself at its top, under `x-maskwright`, in the words of the Python package and of its plug-ins.
+    pub(crate) fn of_schema(schema: &str) -> Result<Self> {
+        if !schema.contains(OWN) {
+            return Ok(Self::default());
+        }
+        // Compiling says what is wrong with it.
+        let Ok(Value::Object(mut schema)) = serde_json::from_str(schema) else { return Ok(Self::default()) };
+        let Some(own) = schema.remove(OWN) else { return Ok(Self::default()) };
+        let mut own = Fields::new(own, OWN)?;
+        let whitespace = match (own.text("whitespace_pattern")?, own.text("whitespace")?) {
+            (Some(pattern), _) => Some(Whitespace::Pattern(pattern)),
+            (None, Some(style)) => Some(whitespace(&own, &style)?),
+            (None, None) => None,
+        };
+        let extras = Self {
+            whitespace,
+            key_order: key_order(&mut own)?,
+            strictness: strictness(&mut own, "strictness")?,
+            numbers: numbers(&mut own)?,
+            formats: formats(&mut own)?,
+            finish: own.flag("finish")?,
+            ..Self::default()
+        };
+        own.finish()?;
+        Ok(extras)
+    }
+
+    /// Takes over what only the others say.
+    pub(crate) fn or(self, others: Self) -> Self {
+        Self {
+            whitespace: self.whitespace.or(others.whitespace),
+            key_order: self.key_order.or(others.key_order),
+            strictness: self.strictness.or(others.strictness),
+            numbers: self.numbers.or(others.numbers),
+            formats: self.formats.or(others.formats),
+            finish: self.finish.or(others.finish),
+            ..self
+        }
     }
 
     /// Some options, as they are changed by what was said.
@@ -106,4 +125,39 @@ impl Extras {
         options.regex.dialect = self.dialect.unwrap_or(options.regex.dialect);
         options.structural_tag.dialect = self.dialect.unwrap_or(options.structural_tag.dialect);
     }
+}
+
+fn whitespace(own: &Fields, style: &str) -> Result<Whitespace> {
+    let path = own.at("whitespace");
+    style.parse().map_err(|problem| ApiError::value(path.as_str(), format!("'{path}': {problem}")))
+}
+
+fn key_order(own: &mut Fields) -> Result<Option<KeyOrder>> {
+    match own.text("key_order")?.as_deref() {
+        None => Ok(None),
+        Some("schema") => Ok(Some(KeyOrder::Schema)),
+        Some("any") => Ok(Some(KeyOrder::Any)),
+        Some(other) => Err(not_among(own, "key_order", other, "schema, any")),
+    }
+}
+
+fn strictness(own: &mut Fields, name: &str) -> Result<Option<Strictness>> {
+    match own.text(name)?.as_deref() {
+        None => Ok(None),
+        Some("standard") => Ok(Some(Strictness::Standard)),
+        Some("closed") => Ok(Some(Strictness::Closed)),
+        Some("strict") => Ok(Some(Strictness::Strict)),
+        Some("lenient") => Ok(Some(Strictness::Lenient)),
+        Some(other) => Err(not_among(own, name, other, "standard, closed, strict, lenient")),
+    }
+}
+
+fn numbers(own: &mut Fields) -> Result<Option<Numbers>> {
+    let Some(name) = own.text("numbers")? else { return Ok(None) };
+    name.parse().map(Some).map_err(|_| not_among(own, "numbers", &name, "double, any"))
+}
+
+fn formats(own: &mut Fields) -> Result<Option<Formats>> {
+    let Some(name) = own.text("formats")? else { return Ok(None) };
+    name.parse().map(Some).map_err(|_| not_among(own, "formats", &name, "enforced, annotation"))
 }

@@ -6,7 +6,7 @@
 //! | `structured_outputs` and the older `guided_…` | vLLM |
 //! | `regex`, `ebnf`, `json_schema`, `structural_tag`, also in `sampling_params` of `/generate` | `SGLang` |
 //! | `grammar`; `json_schema` in `/completion` | llama.cpp |
-//! | `maskwright` | here: how a schema or a pattern is read |
+//! | `maskwright`, and `x-maskwright` at the top of a schema | here: how a schema or a pattern is read |
 //!
 //! All endpoints read all of them, and a word means what it means where it comes from: objects that list their keys have no others in the words of vLLM and
 //! `SGLang`, and are as the standard says otherwise. An answer has one constraint. Two of them are refused by name, whatever dialects they come from, before anything runs.
@@ -136,16 +136,21 @@ impl Found {
         if let (Some(first), Some(second)) = (&first, &second) {
             return Err(ApiError::both(&first.param, &second.param));
         }
+        let own = match &first {
+            Some(Said { constraint: Constraint::JsonSchema(schema), .. }) => Extras::of_schema(schema)?,
+            _ => Extras::default(),
+        };
+        let extras = self.extras.or(own);
         let requested = first.map(|Said { param, constraint, objects, weighing }| {
             let mut options = defaults.options.clone();
             options.json_schema.strictness = objects.unwrap_or(options.json_schema.strictness);
-            self.extras.say(&mut options);
+            extras.say(&mut options);
             if let Some(weighing) = &weighing {
                 weighing.say(&mut options);
             }
             Requested { constraint, options, param, weighing }
         });
-        Ok((requested, self.extras))
+        Ok((requested, extras))
     }
 
     /// An object with a `type`, as `response_format` is one.
@@ -400,7 +405,10 @@ pub(crate) fn check_name(name: &str, path: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use maskwright::{json_schema::KeyOrder, regex::Dialect as Patterns};
+    use maskwright::{
+        json_schema::{Formats, KeyOrder},
+        regex::Dialect as Patterns,
+    };
     use serde_json::json;
 
     use super::*;
@@ -465,6 +473,56 @@ mod tests {
         );
         assert_eq!(constraint(json!({"json_schema": "$$ANY$$"})), Constraint::json_schema("$$ANY$$"));
         assert!(read(json!({"response_format": {"type": "text"}, "regex": null})).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_schema_may_have_options_of_its_own() {
+        let own = json!({"whitespace": "compact", "key_order": "any", "strictness": "closed", "formats": "annotation", "finish": true});
+        let schema = json!({"type": "object", "x-maskwright": own});
+        let read = |body: Value| {
+            let mut body = Fields::new(body, "").unwrap();
+            take(&mut body, &settings())
+                .map(|(requested, extras)| (requested.unwrap().options, extras.finish))
+        };
+        for body in [
+            json!({"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}}),
+            json!({"json_schema": schema.to_string()}),
+            json!({"structured_outputs": {"json": schema}}),
+        ] {
+            let (options, finish) = read(body.clone()).unwrap();
+            let schemas = &options.json_schema;
+            assert_eq!(
+                (&schemas.whitespace, schemas.key_order),
+                (&Whitespace::Compact, KeyOrder::Any),
+                "{body}"
+            );
+            assert_eq!(
+                (schemas.strictness, schemas.formats),
+                (Strictness::Closed, Formats::Annotation),
+                "{body}"
+            );
+            assert_eq!(finish, Some(true), "{body}");
+            // What the request says counts for more.
+            let mut said = body;
+            said["maskwright"] = json!({"whitespace": "spaced", "finish": false});
+            let (options, finish) = read(said).unwrap();
+            assert_eq!(
+                (&options.json_schema.whitespace, options.json_schema.key_order),
+                (&Whitespace::Spaced, KeyOrder::Any)
+            );
+            assert_eq!(finish, Some(false));
+        }
+        for (wrong, param, code) in [
+            (json!({"formats": "some"}), "x-maskwright.formats", "invalid_value"),
+            (json!({"objects": "closed"}), "x-maskwright.objects", "unknown_parameter"),
+            (json!(true), "x-maskwright", "invalid_type"),
+        ] {
+            let error = read(json!({"guided_json": {"x-maskwright": wrong}})).unwrap_err();
+            assert_eq!((error.param.as_deref(), error.code), (Some(param), Some(code)));
+        }
+        // Elsewhere it is a key like any other.
+        let inner = json!({"properties": {"a": {"x-maskwright": 1}}});
+        assert!(read(json!({"guided_json": inner})).is_ok());
     }
 
     #[test]

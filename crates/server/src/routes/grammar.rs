@@ -88,8 +88,12 @@ fn good(state: &State, requested: &Requested, compiled: &Arc<service::CompiledCo
     let remarks = compiled.remarks();
     let source = source(&requested.constraint);
     let warnings = remarks.warnings.iter().map(|warning| diagnostic(warning, source));
+    let of_schema = remarks.report.as_ref().map(json_schema::Report::warnings).unwrap_or_default();
+    let of_schema = of_schema
+        .into_iter()
+        .map(|(pointer, message)| json!({"severity": "warning", "message": message, "pointer": pointer}));
     if let Some(list) = answer["diagnostics"].as_array_mut() {
-        list.extend(warnings);
+        list.extend(warnings.chain(of_schema));
     }
     if let Some(report) = &remarks.report {
         answer["report"] = entries(report);

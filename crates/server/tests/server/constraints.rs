@@ -97,6 +97,33 @@ async fn a_keyword_that_is_almost_one_gets_a_hint() {
 }
 
 #[tokio::test]
+async fn a_format_that_is_not_known_is_told() {
+    let running = start().await;
+    let schema = json!({"type": "string", "format": "guid"});
+    let reply = running.client.chat(&with(dictated("\"x\""), json!({"guided_json": schema.clone()}))).await;
+    let told = "/format constrains nothing, because there is no format of this name; did you mean uuid?";
+    assert_eq!(reply.headers["x-maskwright-warning"], format!("'guided_json': {told}"));
+    assert_eq!(content(&reply.good()), "\"x\"");
+    let constraint = json!({"kind": "json_schema", "source": schema.to_string()});
+    let checked = running.client.post("/v1/grammar/check", &json!({"constraint": constraint})).await.good();
+    assert_eq!(checked["ok"], true);
+    let note = &told["/format ".len()..];
+    let warning = json!({"severity": "warning", "message": note, "pointer": "/format"});
+    assert_eq!(checked["diagnostics"], json!([warning]));
+    let entry = json!({"pointer": "/format", "coverage": "note", "note": note});
+    assert!(checked["report"].as_array().unwrap().contains(&entry), "{checked}");
+
+    // Many of them do not become as many headers.
+    let properties: serde_json::Map<String, Value> = (0..30)
+        .map(|number| (format!("key{number}"), json!({"type": "string", "format": "phone"})))
+        .collect();
+    let schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    let reply = running.client.chat(&with(dictated("{}"), json!({"guided_json": schema}))).await;
+    assert!(reply.headers["x-maskwright-warning"].contains("22 more warnings"), "{:?}", reply.headers);
+    reply.good();
+}
+
+#[tokio::test]
 async fn whether_answers_are_finished_is_up_to_the_server() {
     let ask = async |finish: Finish, own: Option<bool>| {
         let mut setup = Setup::default();

@@ -48,6 +48,107 @@ async fn metrics_count_what_happened() {
     assert_eq!(families.len(), count, "a family is there twice");
 }
 
+/// A histogram as it is told: the buckets in order, each with its bound, the sum and the count.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    buckets: Vec<(f64, u32)>,
+    sum: f64,
+    count: u32,
+}
+
+/// The histogram of a family and of one value of its label.
+fn histogram(page: &str, family: &str, label: &str) -> Told {
+    assert!(page.lines().any(|line| line == format!("# TYPE {family} histogram")), "{family} in\n{page}");
+    assert!(page.lines().any(|line| line.starts_with(&format!("# HELP {family} "))), "{family} in\n{page}");
+    let mut told = Told::default();
+    for line in page.lines().filter(|line| line.contains(label)) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        let rest = name.split('{').next().unwrap().strip_prefix(family).unwrap_or_default();
+        match rest {
+            "_bucket" => {
+                let bound = name.split("le=\"").nth(1).unwrap().trim_end_matches("\"}");
+                let bound = if bound == "+Inf" { f64::INFINITY } else { bound.parse().unwrap() };
+                told.buckets.push((bound, value.parse().unwrap()));
+            }
+            "_sum" => told.sum = value.parse().unwrap(),
+            "_count" => told.count = value.parse().unwrap(),
+            _ => {}
+        }
+    }
+    told
+}
+
+/// Whether the buckets are cumulative, the last one has all, and the sum is between what the buckets say.
+fn check(told: &Told) {
+    assert!(told.buckets.is_sorted_by(|(low, fewer), (high, more)| low < high && fewer <= more), "{told:?}");
+    assert_eq!(told.buckets.last(), Some(&(f64::INFINITY, told.count)), "{told:?}");
+    let mut before = (0.0, 0);
+    let mut least = 0.0;
+    for &(bound, count) in &told.buckets {
+        least += before.0 * f64::from(count - before.1);
+        before = (bound, count);
+    }
+    assert!(told.sum >= least && (told.count > 0 || told.sum == 0.0), "{told:?}, at least {least}");
+}
+
+#[tokio::test]
+async fn histograms_count_requests_and_answers() {
+    let running = start().await;
+    let page =
+        async || String::from_utf8(running.client.get("/metrics").await.body).expect("the page is text");
+    let chat = "route=\"/v1/chat/completions\"";
+    let (regex, free) = ("constraint=\"regex\"", "constraint=\"none\"");
+    assert_eq!(histogram(&page().await, "maskwright_http_request_seconds", chat), Told::default());
+
+    let asked = with(dictated("abc"), json!({"regex": "[a-z]{3}"}));
+    running.client.chat(&asked).await.good();
+    running.client.chat(&with(asked.clone(), json!({"stream": true}))).await;
+    running.client.chat(&dictated("a")).await.good();
+    running.client.chat(&json!({})).await;
+    running.idle().await;
+    let told = page().await;
+    let counts = |label: &str| {
+        ["first_token", "token", "queue"].map(|name| {
+            let told = histogram(&told, &format!("maskwright_{name}_seconds"), label);
+            if told.count > 0 {
+                check(&told);
+            }
+            told.count
+        })
+    };
+    assert_eq!(counts(regex), [2, 2, 2]);
+    // One token has none behind it.
+    assert_eq!(counts(free), [1, 0, 1]);
+    let requests = histogram(&told, "maskwright_http_request_seconds", chat);
+    check(&requests);
+    assert_eq!(requests.count, 4);
+    assert_eq!(histogram(&told, "maskwright_http_request_seconds", "route=\"/metrics\"").count, 1);
+    // Those of the compile service are there, too, once.
+    let compiles = histogram(&told, "maskwright_compile_seconds", "kind=\"regex\"");
+    check(&compiles);
+    assert_eq!(compiles.count, 1);
+
+    // Two answers to one request: it has one first token.
+    running.client.chat(&with(asked, json!({"n": 2}))).await.good();
+    running.idle().await;
+    let told = page().await;
+    let of = |name: &str| histogram(&told, name, regex).count;
+    assert_eq!((of("maskwright_first_token_seconds"), of("maskwright_queue_seconds")), (3, 4));
+}
+
+#[tokio::test]
+async fn a_request_takes_until_its_last_byte() {
+    let running = start().await;
+    let asked = with(dictated("abcabcabc"), json!({"stream": true, "regex": "[a-z]{9}"}));
+    running.client.chat(&asked).await;
+    running.idle().await;
+    let page = String::from_utf8(running.client.get("/metrics").await.body).unwrap();
+    let chat = histogram(&page, "maskwright_http_request_seconds", "route=\"/v1/chat/completions\"");
+    let first = histogram(&page, "maskwright_first_token_seconds", "constraint=\"regex\"");
+    let token = histogram(&page, "maskwright_token_seconds", "constraint=\"regex\"");
+    assert!(chat.sum >= first.sum + 8.0 * token.sum, "{chat:?}\n{first:?}\n{token:?}");
+}
+
 /// The dashboard asks for nothing that is not told.
 #[tokio::test]
 async fn every_metric_of_the_dashboard_is_there() {

@@ -328,6 +328,7 @@ static void choices(const mw_compiler *compiler) {
 /* What the frontends say about constraints that they accept. */
 static void remarks(const mw_compiler *compiler) {
     static const char schema[] = "{\"type\": \"integer\", \"title\": \"Age\"}";
+    static const char typo[] = "{\"type\": \"string\", \"format\": \"guid\"}";
     static const char grammar[] = "root ::= \"yes\"\nunused ::= \"no\"";
     mw_compiled_constraint *constraint;
     char text[500];
@@ -339,6 +340,10 @@ static void remarks(const mw_compiler *compiler) {
     CHECK(again == length && strlen(text) == length);
     CHECK(strstr(text, "\"/title\"") != NULL && strstr(text, "\"annotation\"") != NULL && strstr(text, "\"/type\"") != NULL);
     CHECK(strstr(text, "\"enforced\"") != NULL && strstr(text, "\"warnings\":[]") != NULL);
+    mw_compiled_constraint_free(constraint);
+    EXPECT(MW_OK, mw_compile(compiler, MW_JSON_SCHEMA, typo, strlen(typo), &constraint, SAY));
+    EXPECT(MW_OK, mw_compiled_constraint_remarks(constraint, text, sizeof text, &length, SAY));
+    CHECK(strstr(text, "did you mean uuid?\",\"pointer\":\"/format\"") != NULL);
     mw_compiled_constraint_free(constraint);
     EXPECT(MW_OK, mw_compile(compiler, MW_EBNF, grammar, strlen(grammar), &constraint, SAY));
     EXPECT(MW_OK, mw_compiled_constraint_remarks(constraint, text, sizeof text, &length, SAY));

@@ -20,11 +20,16 @@ use std::sync::OnceLock;
 
 use maskwright_grammar::{ExprId, GrammarBuilder};
 
-use crate::regex;
+use crate::{notation::nearest, regex};
 
-/// The formats of the standard. Any other name is an annotation.
+/// The formats of the standard. Any other name constrains nothing.
 pub(crate) fn is_known(name: &str) -> bool {
     NAMES.contains(&name)
+}
+
+/// The format whose name is almost this one.
+pub(crate) fn near(name: &str) -> Option<&'static str> {
+    nearest(name, NAMES.into_iter())
 }
 
 const NAMES: [&str; 19] = [

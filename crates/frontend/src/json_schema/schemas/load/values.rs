@@ -267,12 +267,15 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// A format of the standard is enforced; any other name is an annotation.
+    /// A format of the standard is enforced; any other name constrains nothing, and is told.
     pub(super) fn format(&mut self, value: &'s Value<'s>) {
         match value.as_str() {
             Some(name) if formats::is_known(name) && self.loader.source.formats == Formats::Enforced => {
                 self.assert("format", TypeSet::STRING);
                 self.found.format = Some(name);
+            }
+            Some(name) if self.loader.source.formats == Formats::Enforced => {
+                self.cover("format", Coverage::Note(Note::UnknownFormat { near: formats::near(name) }));
             }
             Some(_) => self.cover("format", Coverage::Annotation),
             None => self.malformed("format", "a string"),
