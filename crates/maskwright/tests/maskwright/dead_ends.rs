@@ -258,6 +258,35 @@ fn a_budget_leaves_tokens_that_end_a_key_and_its_object() {
     }
 }
 
+/// A key that repeats one ends the reading in which it is a key, perhaps the only one that would have ended in time.
+#[test]
+fn a_budget_counts_no_reading_that_repeats_a_key() {
+    let tag = r#"{"type":"structural_tag","format":{"type":"sequence","elements":[{"type":"any_text"},{"type":"json_schema","json_schema":{"type":"object","minProperties":2,"additionalProperties":{"type":"boolean"}}}]}}"#;
+    let bound = compiler(KeyOrder::Schema).compile(&Constraint::structural_tag(tag)).expect(tag);
+    let mut budgets = 0;
+    for text in [r#"{"a":false,"#, r#"{"a":false,"a"#, r#"{"a":false,"a":{"a":true,"a"#] {
+        for budget in 2..24 {
+            let mut matcher = bound.matcher();
+            matcher.accept_bytes(text.as_bytes()).expect("it is valid");
+            if matcher.set_budget(Some(Budget::new(budget))).is_err() {
+                continue;
+            }
+            budgets += 1;
+            let unasked = matcher.fork();
+            let mask = matcher.mask().expect("there is a limit").clone();
+            for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
+                let error = unasked.fork().accept(token).err();
+                assert_eq!(
+                    mask.contains(token),
+                    error.is_none(),
+                    "{text}, {budget} left, then {token:?}: {error:?}"
+                );
+            }
+        }
+    }
+    assert!(budgets > 30, "only {budgets} budgets were tried");
+}
+
 /// Of keys and items that are among a few texts, the engine keeps a set, and nothing has to be searched.
 #[test]
 fn few_texts_are_kept_as_sets() {
