@@ -29,9 +29,10 @@ use super::commas;
 use super::space::{BehindSpace, Spaces};
 use super::trial::Trial;
 use crate::library::{BoundProgram, ones};
+use crate::parser::frames::Frames;
 use crate::parser::mask::{is_in_string, state_key};
 use crate::parser::row::Row;
-use crate::parser::stack::{Register, Resume, StackId, Top};
+use crate::parser::stack::{Register, Resume, Top};
 use crate::parser::thread::Thread;
 use crate::program::network::{ScopeId, Values};
 use crate::tuning::tuning;
@@ -312,29 +313,18 @@ impl DistinctFilter<'_> {
 
     /// All scopes that are open, the innermost first.
     fn open_scopes(&mut self, open: &mut SmallVec<[(ScopeId, Register); 8]>) {
-        let mut work: SmallVec<[StackId; 8]> = self.trial.threads.iter().map(|thread| thread.stack).collect();
-        let mut forks = self.trial.threads.len() > 1;
-        let mut visited = crate::seen::Seen::default();
-        while let Some(mut stack) = work.pop() {
-            loop {
-                if !self.trial.buffers.meter.spend(1) || forks && !visited.insert(stack) {
-                    break;
-                }
-                let (frame, below) = match self.trial.arena.top(stack) {
-                    Top::Frame(frame, below) => (frame, below),
-                    Top::Union(members) => {
-                        forks = true;
-                        work.extend_from_slice(members);
-                        break;
-                    }
-                };
-                if let Resume::Scope { index, register } = frame.resume()
-                    && !open.contains(&(index, register))
-                {
-                    open.push((index, register));
-                }
-                stack = below;
+        let stacks = self.trial.threads.iter().map(|thread| thread.stack);
+        let mut frames = Frames::of(self.trial.arena, stacks);
+        while let Some((frame, below)) = frames.next() {
+            if !self.trial.buffers.meter.spend(1) {
+                break;
             }
+            if let Resume::Scope { index, register } = frame.resume()
+                && !open.contains(&(index, register))
+            {
+                open.push((index, register));
+            }
+            frames.follow(below);
         }
     }
 

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::trial::Trial;
 use crate::count::UNBOUNDED;
+use crate::parser::frames::Frames;
 use crate::parser::stack::{Arena, Frame, Register, Resume, StackId, Top};
 use crate::parser::thread::Thread;
 use crate::program::network::{Callee, ScopeId};
@@ -156,22 +157,15 @@ impl Trial<'_> {
 
     /// The next scopes on a stack, one for each way where it forks, or all of them.
     pub(super) fn scopes_below(&self, stack: StackId, all: bool) -> SmallVec<[(ScopeId, Register); 4]> {
-        let (mut scopes, mut work, mut frames) = (SmallVec::new(), vec![stack], Vec::new());
-        let mut visited = Seen::default();
-        while let Some(stack) = work.pop() {
-            if !visited.insert(stack) {
-                continue;
-            }
-            self.arena.frames(stack, &mut frames);
-            for (frame, below) in frames.drain(..) {
-                let scope = match frame.resume() {
-                    Resume::Scope { index, register } => Some((index, register)),
-                    _ => None,
-                };
-                scopes.extend(scope);
-                if scope.is_none() || all {
-                    work.push(below);
-                }
+        let (mut scopes, mut frames) = (SmallVec::new(), Frames::of(self.arena, [stack]));
+        while let Some((frame, below)) = frames.next() {
+            let scope = match frame.resume() {
+                Resume::Scope { index, register } => Some((index, register)),
+                _ => None,
+            };
+            scopes.extend(scope);
+            if scope.is_none() || all {
+                frames.follow(below);
             }
         }
         scopes

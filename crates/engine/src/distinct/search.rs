@@ -33,13 +33,13 @@ use super::registers;
 use super::trial::{Outs, Trial};
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::library::BoundProgram;
+use crate::parser::frames::Frames;
 use crate::parser::mask::is_in_string;
 use crate::parser::stack::{Arena, Frame, Mark, Register, Resume, StackId, Stacks, Top};
 use crate::parser::step::{Buffers, may_end};
 use crate::parser::thread::Thread;
 use crate::program::At;
 use crate::program::network::ScopeId;
-use crate::seen::Seen as SeenStacks;
 use crate::value;
 
 /// What a byte costs that is tried in the search for a way out, in steps.
@@ -663,7 +663,10 @@ impl Trial<'_> {
     }
 
     fn skip(&self, thread: &Thread) -> Option<Thread> {
-        if self.bound.program().has_nested_values() {
+        let program = self.bound.program();
+        // What is passed over is not written, and an array or object that must be new is read back.
+        let is_read_back = || program.network().scattered_values || self.has_check_below(thread.stack);
+        if program.has_nested_values() && is_read_back() {
             return None;
         }
         self.skip_quiet(thread).or_else(|| self.skip_scope(thread))
@@ -870,18 +873,12 @@ impl Trial<'_> {
         if reaches_nonzero(state) {
             return false;
         }
-        let (mut work, mut frames, mut visited) = (vec![thread.stack], Vec::new(), SeenStacks::default());
-        while let Some(stack) = work.pop() {
-            if !visited.insert(stack) {
-                continue;
-            }
-            self.arena.frames(stack, &mut frames);
-            for (frame, below) in frames.drain(..) {
-                match frame.resume() {
-                    Resume::At(behind) if self.is_check(behind) => {}
-                    Resume::At(behind) if !reaches_nonzero(behind) => work.push(below),
-                    _ => return false,
-                }
+        let mut frames = Frames::of(self.arena, [thread.stack]);
+        while let Some((frame, below)) = frames.next() {
+            match frame.resume() {
+                Resume::At(behind) if self.is_check(behind) => {}
+                Resume::At(behind) if !reaches_nonzero(behind) => frames.follow(below),
+                _ => return false,
             }
         }
         true

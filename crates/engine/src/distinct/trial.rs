@@ -10,13 +10,13 @@ use super::registers::{Registers, Remembering};
 use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
 use crate::library::BoundProgram;
+use crate::parser::frames::Frames;
 use crate::parser::stack::{Arena, Mark, Resume, StackId};
 use crate::parser::step::{self, Buffers};
 use crate::parser::thread::Thread;
 use crate::parser::waiting::{Waiting, wait};
 use crate::program::network::ScopeId;
 use crate::program::{self, Kind, NetState};
-use crate::seen::Seen;
 use crate::value;
 
 /// The state of a matcher, and room to try bytes in.
@@ -151,18 +151,12 @@ impl Trial<'_> {
 
     /// Whether what ends on a stack may belong to a value that is checked.
     pub(super) fn has_check_below(&self, stack: StackId) -> bool {
-        let (mut work, mut frames, mut visited) = (vec![stack], Vec::new(), Seen::default());
-        while let Some(stack) = work.pop() {
-            if !visited.insert(stack) {
-                continue;
-            }
-            self.arena.frames(stack, &mut frames);
-            for (frame, below) in frames.drain(..) {
-                match frame.resume() {
-                    Resume::At(state) if self.is_check(state) => return true,
-                    Resume::Finish => {}
-                    _ => work.push(below),
-                }
+        let mut frames = Frames::of(self.arena, [stack]);
+        while let Some((frame, below)) = frames.next() {
+            match frame.resume() {
+                Resume::At(state) if self.is_check(state) => return true,
+                Resume::Finish => {}
+                _ => frames.follow(below),
             }
         }
         false

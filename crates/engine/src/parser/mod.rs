@@ -6,6 +6,7 @@
 //! [`stack`] holds the stacks that threads stand on, [`step`] takes a byte, [`inside`] the bytes that stay within a leaf, [`waiting`] many bytes on the same threads, [`walk`] takes the tokens of a trie, and [`mask`] puts the mask of
 //! a thread together from what is known of leaves and a walk over the rest. [`merge`] makes one of threads that stand in the same place, and [`words`] drops those that have no word left to write. [`meter`] counts the steps that this takes.
 
+pub(crate) mod frames;
 pub(crate) mod inside;
 pub(crate) mod line;
 pub(crate) mod log;

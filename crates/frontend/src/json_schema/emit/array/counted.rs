@@ -421,6 +421,13 @@ impl Emitter<'_> {
     /// What follows where only the number of items matters: more of them, and the end.
     fn free_items(&mut self, plan: &Plan<'_>, place: u32) -> ExprId {
         let Layout { comma, after, array_end, .. } = self.layout();
+        if plan.shape.is_unique {
+            let parts = self.algebra.item_parts(plan.shape.case, place as usize);
+            let least = plan.demands.window.after(place).min as usize;
+            if self.finite_values(&parts).is_some_and(|values| values.len() < least) {
+                return self.algebra.grammar.never();
+            }
+        }
         let item = self.item(plan.shape.case, place as usize);
         let item = self.told_apart(item, plan.shape.is_unique);
         let next = self.algebra.grammar.seq([comma, item, after]);

@@ -152,7 +152,7 @@ impl<'s> Emitter<'s> {
     }
 
     /// All values of a conjunction, if they are few.
-    fn finite_values(&mut self, parts: &[Signed]) -> Option<Vec<&'s Value<'s>>> {
+    pub(super) fn finite_values(&mut self, parts: &[Signed]) -> Option<Vec<&'s Value<'s>>> {
         let node = self.algebra.node_of(parts);
         if node == NodeId::NEVER {
             return Some(Vec::new());
