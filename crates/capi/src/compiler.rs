@@ -390,9 +390,10 @@ impl CompiledConstraint {
             let Span { start, end } = warning.span;
             json!({"message": warning.message, "help": warning.help, "start": start, "end": end})
         };
-        let of_schema = remarks.report.as_ref().map(Report::warnings).unwrap_or_default();
-        let of_schema =
-            of_schema.into_iter().map(|(pointer, message)| json!({"message": message, "pointer": pointer}));
+        let of_schema = remarks
+            .schema_warnings()
+            .into_iter()
+            .map(|(pointer, message)| json!({"message": message, "pointer": pointer}));
         json!({
             "report": entries.iter().map(entry).collect::<Vec<_>>(),
             "warnings": remarks.warnings.iter().map(warning).chain(of_schema).collect::<Vec<_>>(),

@@ -113,6 +113,11 @@ impl Remarks {
         Self { report: Some(report), schema_bytes, ..Self::default() }
     }
 
+    /// Warnings about a JSON Schema, each with its JSON pointer: see [`Report::warnings`].
+    pub fn schema_warnings(&self) -> Vec<(String, String)> {
+        self.report.as_ref().map(Report::warnings).unwrap_or_default()
+    }
+
     /// About how many bytes they hold.
     pub fn heap_bytes(&self) -> usize {
         // A keyword takes some 25 bytes of a schema, and some 50 of its report.

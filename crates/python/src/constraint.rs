@@ -220,8 +220,8 @@ pub(crate) fn report(remarks: &Remarks) -> Vec<(String, String)> {
 
 /// The warnings about a grammar or a schema.
 pub(crate) fn warnings(remarks: &Remarks) -> Vec<String> {
-    let of_schema = remarks.report.as_ref().map(Report::warnings).unwrap_or_default();
-    let of_schema = of_schema.into_iter().map(|(pointer, message)| format!("{pointer} {message}"));
+    let of_schema =
+        remarks.schema_warnings().into_iter().map(|(pointer, message)| format!("{pointer} {message}"));
     remarks.warnings.iter().map(ToString::to_string).chain(of_schema).collect()
 }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use maskwright::json_schema::{self, Coverage};
+use maskwright::json_schema::Coverage;
 use serde_json::{Value, json};
 
 use crate::args::{ConstraintArgs, TokenizerArgs, read_bytes};
@@ -169,9 +169,10 @@ impl Report<'_> {
                 .map(|e| json!({"pointer": e.pointer, "coverage": e.coverage.to_string()}))
                 .collect::<Vec<_>>()
         });
-        let of_schema = remarks.report.as_ref().map(json_schema::Report::warnings).unwrap_or_default();
-        let of_schema =
-            of_schema.into_iter().map(|(pointer, message)| json!({"message": message, "pointer": pointer}));
+        let of_schema = remarks
+            .schema_warnings()
+            .into_iter()
+            .map(|(pointer, message)| json!({"message": message, "pointer": pointer}));
         let warnings: Vec<Value> =
             remarks.warnings.iter().map(|warning| diagnostic(warning, source)).chain(of_schema).collect();
         let mut value = json!({

@@ -119,7 +119,7 @@ impl Trial<'_> {
     /// Whether it makes no difference which threads a token leaves: each of them has a way out for itself, as far as that can be told.
     fn each_leads_out_alone(&mut self) -> bool {
         let threads = self.threads;
-        if !threads.iter().all(|thread| self.has_one_way_back(thread)) {
+        if threads.iter().any(|thread| self.arena.forks(thread.stack)) {
             return false;
         }
         let before = (self.arena.mark(), self.registers.mark());
@@ -158,12 +158,6 @@ impl Trial<'_> {
             stack = below;
         }
         chain
-    }
-
-    /// Whether there is one stack below a thread, and not several that have become one.
-    pub(super) fn has_one_way_back(&self, thread: &Thread) -> bool {
-        let last = self.chain(thread.stack).pop().unwrap_or(thread.stack);
-        matches!(self.arena.top(last), Top::Union([]))
     }
 
     /// The levels of a thread above one of its stacks.

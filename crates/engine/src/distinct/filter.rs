@@ -211,7 +211,7 @@ impl DistinctFilter<'_> {
         if let [thread] = self.trial.threads
             && thread.leaf().is_some_and(|(leaf, _)| program.leaf(leaf).is_string())
             && !self.trial.may_be_checked(thread)
-            && self.trial.has_one_way_back(thread)
+            && !self.trial.arena.forks(thread.stack)
         {
             // This string is part of no value that must be new, and there is one reading only. So whatever ends it leads on as the text does now, until another value
             // has to come.

@@ -11,6 +11,7 @@ mod nearest;
 mod out;
 pub(crate) mod registers;
 pub(crate) mod search;
+mod skip;
 mod space;
 pub(crate) mod trial;
 

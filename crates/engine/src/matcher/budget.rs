@@ -185,14 +185,7 @@ impl Matcher {
 
     /// Whether the text has more than one reading so far.
     fn reads_several_ways(&self) -> bool {
-        let [thread] = self.threads() else { return true };
-        let mut stack = thread.stack;
-        loop {
-            match self.arena.top(stack) {
-                Top::Frame(_, below) => stack = below,
-                Top::Union(members) => return !members.is_empty(),
-            }
-        }
+        !matches!(self.threads(), [thread] if !self.arena.forks(thread.stack))
     }
 
     /// Takes all other tokens out of a mask.

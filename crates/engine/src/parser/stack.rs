@@ -369,6 +369,16 @@ impl Arena {
         }
     }
 
+    /// Whether a stack is several that have become one, somewhere on the way down.
+    pub(crate) fn forks(&self, mut stack: StackId) -> bool {
+        loop {
+            match self.top(stack) {
+                Top::Frame(_, below) => stack = below,
+                Top::Union(members) => return !members.is_empty(),
+            }
+        }
+    }
+
     /// Appends the top frames of a stack, each with what is below.
     #[inline]
     pub(crate) fn frames(&self, stack: StackId, out: &mut Vec<(Frame, StackId)>) {

@@ -88,8 +88,8 @@ fn good(state: &State, requested: &Requested, compiled: &Arc<service::CompiledCo
     let remarks = compiled.remarks();
     let source = source(&requested.constraint);
     let warnings = remarks.warnings.iter().map(|warning| diagnostic(warning, source));
-    let of_schema = remarks.report.as_ref().map(json_schema::Report::warnings).unwrap_or_default();
-    let of_schema = of_schema
+    let of_schema = remarks
+        .schema_warnings()
         .into_iter()
         .map(|(pointer, message)| json!({"severity": "warning", "message": message, "pointer": pointer}));
     if let Some(list) = answer["diagnostics"].as_array_mut() {

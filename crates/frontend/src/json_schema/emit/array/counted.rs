@@ -421,9 +421,10 @@ impl Emitter<'_> {
     /// What follows where only the number of items matters: more of them, and the end.
     fn free_items(&mut self, plan: &Plan<'_>, place: u32) -> ExprId {
         let Layout { comma, after, array_end, .. } = self.layout();
-        if plan.shape.is_unique {
+        let least = plan.demands.window.after(place).min as usize;
+        // PERF: one item is possible, or its expression says that none is.
+        if plan.shape.is_unique && least > 1 {
             let parts = self.algebra.item_parts(plan.shape.case, place as usize);
-            let least = plan.demands.window.after(place).min as usize;
             if self.finite_values(&parts).is_some_and(|values| values.len() < least) {
                 return self.algebra.grammar.never();
             }

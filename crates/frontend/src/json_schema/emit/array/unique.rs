@@ -136,11 +136,7 @@ impl<'s> Emitter<'s> {
             };
             let mut set = 0u64;
             for value in possible {
-                let known = values.iter().position(|one| same(one, value));
-                let at = known.unwrap_or(values.len());
-                if known.is_none() {
-                    values.push(value);
-                }
+                let at = place_of(value, &mut values);
                 if values.len() > MAX_VALUES {
                     return None;
                 }
@@ -209,15 +205,13 @@ impl<'s> Emitter<'s> {
         if !shape.is_unique || least < 2 || shape.prefix > MAX_PLACES {
             return false;
         }
-        let mut different: Vec<&Value<'_>> = Vec::new();
+        let mut different: Vec<&'s Value<'s>> = Vec::new();
         for place in 0..=shape.prefix {
             let mut parts = self.algebra.item_parts(shape.case, place);
             parts.push(Signed::plus(schema));
             let Some(values) = self.finite_values(&parts) else { return false };
             for value in values {
-                if !different.iter().any(|one| same(one, value)) {
-                    different.push(value);
-                }
+                place_of(value, &mut different);
             }
         }
         different.len() < least as usize
@@ -257,6 +251,14 @@ impl<'s> Emitter<'s> {
         }
         self.algebra.grammar.seq([array_start, first])
     }
+}
+
+/// The place of a value in a list of different ones, to which it is added if it is new.
+fn place_of<'s>(value: &'s Value<'s>, different: &mut Vec<&'s Value<'s>>) -> usize {
+    different.iter().position(|one| same(one, value)).unwrap_or_else(|| {
+        different.push(value);
+        different.len() - 1
+    })
 }
 
 /// An array of few values, which are told as bits.
