@@ -96,8 +96,8 @@ impl fmt::Display for Find {
         if let Some(settings) = &self.settings {
             writeln!(
                 f,
-                "  options    key order {:?}, white space {:?}",
-                settings.order, settings.whitespace
+                "  options    key order {:?}, white space {:?}, limit on cases {:?}",
+                settings.order, settings.whitespace, settings.cases
             )?;
         }
         writeln!(f, "  shown by   {text}")?;

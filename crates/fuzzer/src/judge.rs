@@ -117,10 +117,13 @@ impl Bench {
     pub fn judge(&self, schema: &Value, settings: &Settings) -> Result<Judge, Unjudged> {
         let first = jsonschema(schema).ok_or(Unjudged::ByValidator)?;
         let second = Second::new(schema).ok_or(Unjudged::ByValidator)?;
+        let mut limits = json_schema::Limits::default();
+        limits.cases = settings.cases.unwrap_or(limits.cases);
         let options = Options {
             json_schema: json_schema::Options::default()
                 .with_key_order(settings.order)
-                .with_whitespace(settings.whitespace.clone()),
+                .with_whitespace(settings.whitespace.clone())
+                .with_limits(limits),
             ..Options::default()
         };
         let compiled =
@@ -646,7 +649,7 @@ mod tests {
     use serde_json::json;
 
     fn settings(order: KeyOrder) -> Settings {
-        Settings { order, whitespace: Whitespace::Compact }
+        Settings { order, whitespace: Whitespace::Compact, cases: None }
     }
 
     /// What the judge says about an engine that has been given `ours`, where the validators have `theirs`.

@@ -204,7 +204,7 @@ fn settings(rng: &mut Rng) -> Settings {
         5 => Whitespace::Natural,
         _ => Whitespace::Compact,
     };
-    Settings { order, whitespace }
+    Settings { order, whitespace, cases: rng.one_in(8).then_some(4) }
 }
 
 /// What is being looked at, for when it shows a fault.

@@ -11,6 +11,8 @@ pub struct Settings {
     pub order: KeyOrder,
     /// The white space.
     pub whitespace: Whitespace,
+    /// The limit on cases; with a low one, choices between conditions on keys are kept.
+    pub cases: Option<usize>,
 }
 
 impl Settings {

@@ -93,9 +93,12 @@ pub fn shrink(bench: &Bench, case: Case, fault: Fault, tried: Tried) -> (Case, F
 
 fn candidates(case: &Case) -> Vec<Case> {
     let mut all = Vec::new();
-    let plain = Settings { order: KeyOrder::Schema, whitespace: Whitespace::Compact };
-    for settings in [plain.clone(), Settings { order: case.settings.order, ..plain }] {
-        if settings != case.settings && case.settings.whitespace != Whitespace::Compact {
+    let Settings { order, cases, .. } = case.settings;
+    let plain = |order, cases| Settings { order, whitespace: Whitespace::Compact, cases };
+    for settings in [plain(KeyOrder::Schema, None), plain(order, None), plain(order, cases)] {
+        if settings != case.settings
+            && (settings.cases, &settings.whitespace) != (cases, &case.settings.whitespace)
+        {
             all.push(Case { settings, ..case.clone() });
         }
     }

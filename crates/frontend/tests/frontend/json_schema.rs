@@ -468,15 +468,18 @@ fn cases_do_not_nest_the_stack() {
     accept(&json!({"$ref": "#/$defs/d0", "$defs": defs}));
 }
 
-/// Every object of the keys `a`, `b` and `c`, in this order, with values out of a few.
-fn small_objects() -> Vec<String> {
+/// Every object of the keys `a`, `b` and `c`, in this order or in the opposite one, with values out of a few.
+fn small_objects(is_reversed: bool) -> Vec<String> {
     let values = ["", "1", "2", "\"x\"", "null"];
     let mut objects = Vec::new();
     for at in 0..values.len().pow(3) {
         let chosen = [at % 5, at / 5 % 5, at / 25];
         let members = ["a", "b", "c"].iter().zip(chosen).filter(|(_, value)| *value > 0);
-        let members: Vec<String> =
+        let mut members: Vec<String> =
             members.map(|(key, value)| format!("\"{key}\":{}", values[value])).collect();
+        if is_reversed {
+            members.reverse();
+        }
         objects.push(format!("{{{}}}", members.join(",")));
     }
     objects
@@ -503,32 +506,37 @@ fn choices_that_are_kept_mean_the_same_as_cases() {
             json!({"if": {"required": ["c"]}, "then": {"not": {"required": ["a", "b"]}}, "else": {"required": ["b"]}}),
         ],
     ];
-    let few = Options::default().with_whitespace(Whitespace::Compact);
     let mut limits = Limits::default();
     limits.cases = 5;
-    let few = few.clone().with_limits(limits);
-    let objects = small_objects();
-    for (at, choices) in choices.iter().enumerate() {
-        for more in [
-            json!({}),
-            json!({"additionalProperties": false, "minProperties": 2}),
-            json!({"maxProperties": 2}),
-        ] {
-            let mut schema = json!({
-                "type": "object",
-                "properties": {"a": {"type": ["integer", "null"]}, "b": {}, "c": {"enum": [1, 2, null]}},
-                "allOf": choices,
-            });
-            schema.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-            let text = schema.to_string();
-            let all = Options::default().with_whitespace(Whitespace::Compact);
-            let (all, _) = grammar(&text, &all).unwrap_or_else(|error| panic!("{error}"));
-            let (kept, _) = grammar(&text, &few).unwrap_or_else(|error| panic!("{at}: {error}"));
-            let (all, kept) = (Oracle::new(&all), Oracle::new(&kept));
-            let right: Vec<bool> = objects.iter().map(|text| all.accepts(text.as_bytes())).collect();
-            assert!(right.contains(&true) && right.contains(&false), "{schema}");
-            for (object, right) in objects.iter().zip(right) {
-                assert_eq!(kept.accepts(object.as_bytes()), right, "{schema} {object}");
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        let all = Options::default().with_whitespace(Whitespace::Compact).with_key_order(order);
+        let few = all.clone().with_limits(limits.clone());
+        let mut objects = small_objects(false);
+        if order == KeyOrder::Any {
+            objects.extend(small_objects(true));
+        }
+        for (at, choices) in choices.iter().enumerate() {
+            for more in [
+                json!({}),
+                json!({"additionalProperties": false, "minProperties": 2}),
+                json!({"maxProperties": 2}),
+            ] {
+                let mut schema = json!({
+                    "type": "object",
+                    "properties": {"a": {"type": ["integer", "null"]}, "b": {}, "c": {"enum": [1, 2, null]}},
+                    "allOf": choices,
+                });
+                let keywords = schema.as_object_mut().expect("an object");
+                keywords.extend(more.as_object().expect("an object").clone());
+                let text = schema.to_string();
+                let (all, _) = grammar(&text, &all).unwrap_or_else(|error| panic!("{error}"));
+                let (kept, _) = grammar(&text, &few).unwrap_or_else(|error| panic!("{at}: {error}"));
+                let (all, kept) = (Oracle::new(&all), Oracle::new(&kept));
+                let right: Vec<bool> = objects.iter().map(|text| all.accepts(text.as_bytes())).collect();
+                assert!(right.contains(&true) && right.contains(&false), "{schema}");
+                for (object, right) in objects.iter().zip(right) {
+                    assert_eq!(kept.accepts(object.as_bytes()), right, "{schema} {object}");
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What people depend on, on made-up and on real vocabularies. One binary, because linking fifteen took minutes.
 
 mod ablation;
+mod any_order;
 mod assets;
 mod backends;
 mod batches;

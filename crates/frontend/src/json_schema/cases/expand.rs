@@ -709,6 +709,14 @@ impl<'s> Algebra<'s> {
             ([], branches @ [_, ..], []) => Some(branches.iter().map(|&branch| self.node(branch)).collect()),
             ([], [], branches @ [_, ..]) => {
                 let ways = self.one_of(branches, TypeSet::ALL, &[]);
+                // Objects may be told apart where values of all types together are not.
+                if ways.iter().any(|way| way.len() > 1)
+                    && branches
+                        .iter()
+                        .any(|&id| self.types_of(Signed::plus(id), BRANCH_TYPES_DEPTH).meets(TypeSet::OBJECT))
+                {
+                    return None;
+                }
                 Some(ways.into_iter().map(|way| self.node_of(&way)).collect())
             }
             _ => None,

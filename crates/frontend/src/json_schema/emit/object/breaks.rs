@@ -14,7 +14,7 @@ pub(super) const MAX_BROKEN_SCHEMAS: usize = 120;
 pub(super) const MAX_MEMBER_WAYS: usize = 512;
 
 /// How a member breaks a schema.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Breaks {
     /// Whether it does by being absent.
     pub(super) absent: bool,

@@ -10,6 +10,8 @@
 //! From the first key that a choice is about, the alternatives that can still hold are part of the state, until one of them holds. So choices
 //! about different keys multiply only where they are open at the same place: twenty of them about two neighbours each make twice as many states as there are members.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::super::cases::{Case, ObjectCase, Signed};
@@ -26,28 +28,48 @@ use super::{Member, Plan};
 pub(super) struct KeyChoice {
     /// The place of the first member that matters.
     first: usize,
-    alternatives: Vec<Alternative>,
+    pub(super) alternatives: Vec<Alternative>,
 }
 
 /// Conditions on some members.
 #[derive(Clone, Debug, Default)]
-struct Alternative {
-    conditions: FxHashMap<usize, Condition>,
+pub(super) struct Alternative {
+    pub(super) conditions: BTreeMap<usize, Condition>,
     /// How many schemas must be broken.
-    broken: usize,
+    pub(super) broken: usize,
 }
 
 /// A condition on one member.
 #[derive(Clone, Debug, Default)]
-struct Condition {
-    required: bool,
+pub(super) struct Condition {
+    pub(super) required: bool,
     /// What its value must satisfy.
-    parts: Vec<Signed>,
-    /// How it breaks each schema that must be broken.
-    breaks: Vec<Breaks>,
+    pub(super) parts: Vec<Signed>,
+    /// How it breaks each schema that must be broken. None are listed if it breaks nothing.
+    pub(super) breaks: Vec<Breaks>,
+}
+
+impl KeyChoice {
+    /// Whether it has a condition on a member.
+    pub(super) fn is_about(&self, at: usize) -> bool {
+        self.alternatives.iter().any(|one| one.conditions.contains_key(&at))
+    }
+
+    /// The member that all conditions are about, if it is one.
+    pub(super) fn only_member(&self) -> Option<usize> {
+        let mut places = self.alternatives.iter().flat_map(|one| one.conditions.keys());
+        let first = *places.next()?;
+        places.all(|&at| at == first).then_some(first)
+    }
 }
 
 impl Condition {
+    /// What values are told apart by.
+    pub(super) fn asked(&self) -> impl Iterator<Item = Signed> {
+        let by = self.breaks.iter().flat_map(|breaks| breaks.by.iter().flatten());
+        self.parts.iter().chain(by).copied()
+    }
+
     fn is_breaking(&self, i: usize) -> bool {
         self.breaks.get(i).is_some_and(|breaks| breaks.absent || !breaks.by.is_empty())
     }
@@ -67,6 +89,42 @@ impl Alternative {
         let is_breakable =
             |i: usize| self.conditions.iter().any(|(at, condition)| *at > place && condition.is_breaking(i));
         (0..self.broken).filter(|&i| !is_breakable(i)).fold(0, |bits, i| bits | 1 << i)
+    }
+
+    /// Whether every object satisfies it.
+    pub(super) fn holds(&self) -> bool {
+        let is_asking = |condition: &Condition| condition.required || !condition.parts.is_empty();
+        self.broken == 0 && !self.conditions.values().any(is_asking)
+    }
+
+    /// Whether some schema must be broken and no member breaks it.
+    pub(super) fn is_lost(&self) -> bool {
+        !(0..self.broken).all(|i| self.conditions.values().any(|condition| condition.is_breaking(i)))
+    }
+
+    /// Whether no value of a member satisfies it.
+    pub(super) fn excludes(&self, at: usize) -> bool {
+        let breaks = self.conditions.get(&at).map_or(&[][..], |condition| &condition.breaks);
+        self.conditions.len() == 1 && breaks.iter().any(|breaks| breaks.by.is_empty())
+    }
+
+    /// What is left of it once a member is absent, or has a value that satisfies these. `None` if it cannot hold.
+    pub(super) fn decided(&self, at: usize, value: Option<&[Signed]>) -> Option<Self> {
+        let mut left = self.clone();
+        let Some(condition) = left.conditions.remove(&at) else { return Some(left) };
+        let holds = |part: &Signed| value.is_some_and(|value| value.contains(part));
+        let is_met = if value.is_none() { !condition.required } else { condition.parts.iter().all(holds) };
+        let is_broken = |breaks: &Breaks| match value {
+            None => breaks.absent,
+            Some(_) => breaks.by.iter().any(|by| by.as_ref().is_none_or(holds)),
+        };
+        let is_broken = |i: usize| condition.breaks.get(i).is_some_and(is_broken);
+        for condition in left.conditions.values_mut() {
+            let mut i = 0..;
+            condition.breaks.retain(|_| i.next().is_some_and(|i| !is_broken(i)));
+        }
+        left.broken = (0..self.broken).filter(|&i| !is_broken(i)).count();
+        is_met.then_some(left)
     }
 }
 
@@ -174,7 +232,7 @@ impl<'s> Emitter<'s> {
     ) -> Alternative {
         let denied: Vec<Signed> = locals.iter().copied().filter(|local| local.negative).collect();
         let broken = denied.len();
-        let mut alternative = Alternative { conditions: FxHashMap::default(), broken };
+        let mut alternative = Alternative { conditions: BTreeMap::default(), broken };
         for local in locals {
             let keywords = self.algebra.keywords(local.id);
             for name in keywords.properties.keys().chain(keywords.required.iter().copied()) {

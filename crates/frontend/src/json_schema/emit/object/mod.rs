@@ -23,6 +23,7 @@ mod choices;
 mod counted;
 mod demands;
 mod keys;
+mod split;
 mod unordered;
 
 use maskwright_grammar::ExprId;
@@ -266,7 +267,16 @@ impl<'s> Emitter<'s> {
         needs.iter().map(|&(a, b)| (members[a].name.into(), members[b].name.into())).collect()
     }
 
-    /// Turns each schema that only one key can break into a condition on that key; false if one cannot be broken.
+    /// Whether a member breaks a schema in any object.
+    fn always_breaks(&mut self, member: &Member<'s>, breaks: &Breaks) -> bool {
+        if !member.required || self.is_never(member.value) {
+            return breaks.absent && self.is_never(member.value);
+        }
+        let unbroken: Vec<Signed> = breaks.by.iter().flatten().map(|part| part.flipped()).collect();
+        breaks.by.contains(&None) || !unbroken.is_empty() && !self.is_possible(&member.parts, &unbroken)
+    }
+
+    /// Forgets schemas that are broken in any case, and turns each that only one key can break into a condition on that key; false if one cannot be broken.
     fn settle(&mut self, plan: &mut Plan<'s>) -> bool {
         if plan.broken == 0 {
             return true;
@@ -275,6 +285,11 @@ impl<'s> Emitter<'s> {
         let mut more: Vec<Vec<Signed>> = vec![Vec::new(); members.len()];
         let mut is_kept = vec![true; plan.broken];
         for (i, kept) in is_kept.iter_mut().enumerate() {
+            let mut all = members.iter().zip(&*breaks);
+            if all.any(|(member, row)| self.always_breaks(member, &row[i])) {
+                *kept = false;
+                continue;
+            }
             if others.iter().any(|other| !other.breaks[i].is_empty()) {
                 continue;
             }

@@ -4,12 +4,11 @@
 //! objects. In large ones the engine remembers the keys ([`maskwright_grammar::Expr::Scope`]), and which of them need which others; only
 //! the members that are counted or break schemas are part of the state.
 //!
-//! Where many schemas must be broken, the object is a choice between objects first: by the values of one member, which
-//! break different schemas each. A `type` that breaks all schemas but one leaves an object without states.
+//! Where many schemas must be broken, or conditions on several keys are to choose from, the object is a choice between objects first
+//! ([`super::split`]).
 
 use maskwright_grammar::ExprId;
 
-use super::super::super::cases::Signed;
 use super::super::Emitter;
 use super::super::layout::Layout;
 use super::super::states::States;
@@ -21,12 +20,6 @@ const MAX_SUBSET_MEMBERS: usize = 3;
 
 /// No more members are remembered: each takes kilobytes.
 const MAX_REMEMBERED: usize = 40_000;
-
-/// With more members in the state and schemas to be broken than this, the object is split.
-const MAX_UNSPLIT: usize = 8;
-
-/// How many parts an object may be split into.
-const MAX_SPLITS: usize = 256;
 
 /// Which members were written, of those that are part of the state; how many other keys, as far as it matters; and
 /// which schemas are broken.
@@ -52,18 +45,22 @@ impl<'s> Emitter<'s> {
             return self.remembered_object(plan);
         }
         let limit = self.algebra.context.options.limits.states;
+        let mut parts = None;
         if !plan.choices.is_empty() {
-            let message = "so many conditions on keys cannot be followed in any order".to_owned();
-            return self.without_any_order(plan, message, "use the key order of the schema");
+            parts = self.split_by_choices(plan);
+            if parts.is_none() {
+                let message = "so many conditions on keys cannot be followed in any order".to_owned();
+                return self.without_any_order(plan, message, "use the key order of the schema");
+            }
+        } else if plan.broken > 0 {
+            parts = self.split_by_broken(plan);
         }
-        if plan.broken > 0
-            && let Some(ways) = self.split_object(plan)
-        {
-            let ways: Vec<ExprId> = ways.iter().map(|plan| self.unordered_object(plan)).collect();
+        if let Some(parts) = parts {
+            let ways: Vec<ExprId> = parts.iter().map(|plan| self.unordered_object(plan)).collect();
             return self.algebra.grammar.alt(ways);
         }
-        let bits = state_bits(plan).filter(|_| plan.broken <= MAX_BROKEN_SCHEMAS);
-        let Some(bits) = bits else { return self.too_many_states(plan, limit) };
+        let tracks = Tracks::of(plan).filter(|_| plan.broken <= MAX_BROKEN_SCHEMAS);
+        let Some(tracks) = tracks else { return self.too_many_states(plan, limit) };
         let layout = self.layout();
         let other = self.other_members(&plan.others);
         let mut states: States<State> = States::new("members", plan.path);
@@ -77,7 +74,7 @@ impl<'s> Emitter<'s> {
                     return self.too_many_states(plan, limit);
                 }
             }
-            let body = self.unordered_state(plan, &mut states, &bits, other, state);
+            let body = self.unordered_state(plan, &mut states, &tracks, other, state);
             match rule {
                 Some(rule) => self.algebra.grammar.define(rule, body),
                 None => first = body,
@@ -89,72 +86,13 @@ impl<'s> Emitter<'s> {
             (state, rule) = (next.0, Some(next.1));
         }
         let object = self.algebra.grammar.seq([layout.object_start, first]);
-        if bits.iter().all(|bit| *bit != 0) {
+        if !(0..plan.members.len()).any(|at| tracks.is_remembered(at)) {
             return self.with_different_keys(object, &plan.others);
         }
-        let required = plan.members.iter().zip(&bits).filter(|(member, bit)| member.required && **bit == 0);
-        let required: Vec<Box<str>> = required.map(|(member, _)| member.name.into()).collect();
+        let members = plan.members.iter().enumerate();
+        let required = members.filter(|&(at, member)| member.required && tracks.is_remembered(at));
+        let required: Vec<Box<str>> = required.map(|(_, member)| member.name.into()).collect();
         self.algebra.grammar.scope(object, required)
-    }
-
-    /// An object with many schemas that must be broken, as several with fewer, told apart by the value of one member. `None` if that is no gain.
-    fn split_object(&mut self, plan: &Plan<'s>) -> Option<Vec<Plan<'s>>> {
-        let mut done: Vec<Plan<'s>> = Vec::new();
-        let mut work = vec![plan.clone()];
-        while let Some(plan) = work.pop() {
-            let states =
-                state_bits(&plan).map_or(usize::MAX, |bits| bits.iter().filter(|bit| **bit != 0).count());
-            let broken_by = |at: usize| {
-                let row = plan.breaks[at].iter();
-                row.filter(|breaks| breaks.absent || !breaks.by.is_empty()).count()
-            };
-            let pivot = (0..plan.members.len()).rev().max_by_key(|&at| broken_by(at));
-            let pivot = pivot.filter(|&at| broken_by(at) > 1);
-            let Some(pivot) = pivot.filter(|_| states.saturating_add(plan.broken) > MAX_UNSPLIT) else {
-                done.push(plan);
-                continue;
-            };
-            let member = &plan.members[pivot];
-            let by = plan.breaks[pivot].iter().map(|breaks| &*breaks.by);
-            let mut ways: Vec<(Option<Vec<Signed>>, u128)> = Vec::new();
-            if !self.is_never(member.value) {
-                let present = self.breaking_ways(&member.parts, by, (0, 0), plan.path);
-                ways.extend(present.into_iter().map(|(more, broken)| (Some(more), broken)));
-            }
-            if !member.required {
-                let absent = plan.breaks[pivot].iter().enumerate();
-                let absent = absent.fold(0, |bits, (i, breaks)| bits | u128::from(breaks.absent) << i);
-                ways.push((None, absent));
-            }
-            for (more, broken) in ways {
-                let mut part = plan.clone();
-                let member = &mut part.members[pivot];
-                match more {
-                    Some(mut more) => {
-                        member.required = true;
-                        if !more.is_empty() {
-                            member.parts.append(&mut more);
-                            member.value = self.part_with(&member.parts, &[]);
-                        }
-                    }
-                    None => member.value = self.algebra.grammar.never(),
-                }
-                part.breaks[pivot].iter_mut().for_each(|breaks| {
-                    *breaks = Breaks { absent: false, by: Vec::new() };
-                });
-                let is_kept: Vec<bool> = (0..plan.broken).map(|i| broken >> i & 1 == 0).collect();
-                part.keep(&is_kept);
-                let is_possible =
-                    part.unbreakable(|_| true) == 0 && self.settle(&mut part) && self.close_needs(&mut part);
-                if is_possible {
-                    work.push(part);
-                }
-            }
-            if self.is_halted() || done.len() + work.len() > MAX_SPLITS {
-                return None;
-            }
-        }
-        (done.len() != 1 || done[0].broken < plan.broken).then_some(done)
     }
 
     /// What may follow in a state: a member, another key, or the end.
@@ -162,13 +100,13 @@ impl<'s> Emitter<'s> {
         &mut self,
         plan: &Plan<'s>,
         states: &mut States<State>,
-        bits: &[u64],
+        tracks: &Tracks,
         other: Option<ExprId>,
         state: State,
     ) -> ExprId {
         let Layout { enter, comma, colon, after, object_end, object_empty_end, .. } = self.layout();
         let cap = plan.window.cap().max(1);
-        let written = state.used.count_ones() + state.others;
+        let written = (state.used & !tracks.watched).count_ones() + state.others;
         let (before, end) = if written == 0 { (enter, object_empty_end) } else { (comma, object_end) };
         let counted = State { others: (state.others + 1).min(cap), ..state };
         let mut ways = Vec::new();
@@ -178,21 +116,22 @@ impl<'s> Emitter<'s> {
         };
         if plan.window.max.is_none_or(|max| written < max) {
             for (at, member) in plan.members.iter().enumerate() {
-                let bit = bits[at];
+                let bit = tracks.bits[at];
                 if state.used & bit != 0 || self.is_never(member.value) {
                     continue;
                 }
                 let mut key = self.string_literal(member.name);
-                if bit == 0 {
+                let mut next = State { used: state.used | bit, ..state };
+                if tracks.is_remembered(at) {
                     key = self.algebra.grammar.distinct(key);
+                    next.others = counted.others;
                 }
-                let next = if bit == 0 { counted } else { State { used: state.used | bit, ..state } };
-                let is_left = |at: usize| bits[at] == 0 || next.used & bits[at] == 0;
+                let is_left = |at: usize| tracks.bits[at] == 0 || next.used & tracks.bits[at] == 0;
                 let due = if plan.broken == 0 { 0 } else { plan.unbreakable(is_left) };
                 let broken = (state.broken, due);
                 self.each_value(member, &[], &plan.breaks[at], broken, plan.path, |this, value, broken| {
                     let text = this.algebra.grammar.seq([key, colon, value, after]);
-                    go(this, text, State { broken, ..next }, &mut ways);
+                    go(this, text, tracks.told_apart(plan, State { broken, ..next }), &mut ways);
                 });
             }
             if plan.broken == 0 {
@@ -205,13 +144,14 @@ impl<'s> Emitter<'s> {
                     for (more, broken) in self.breaking_ways(&one.parts, by, (state.broken, 0), plan.path) {
                         let text = self.other_member(one, &more);
                         if !self.is_never(text) {
-                            go(self, text, State { broken, ..counted }, &mut ways);
+                            let next = tracks.told_apart(plan, State { broken, ..counted });
+                            go(self, text, next, &mut ways);
                         }
                     }
                 }
             }
         }
-        if is_complete(plan, bits, state, written.min(cap)) {
+        if is_complete(plan, tracks, state, written.min(cap)) {
             ways.push(end);
         }
         self.algebra.grammar.alt(ways)
@@ -260,36 +200,71 @@ impl<'s> Emitter<'s> {
     }
 }
 
-/// The bit of each member that is part of the state, and 0 for all others. `None` if there are too many.
-fn state_bits(plan: &Plan<'_>) -> Option<Vec<u64>> {
-    let is_needed = |at: usize| plan.needs.iter().any(|&(a, b)| a == at || b == at);
-    // Where the number of keys is bounded, the required ones must still fit.
-    let is_awaited = |at: usize| plan.window.max.is_some() && plan.members[at].required;
-    let is_kept = |at: usize| {
-        let breaks_something = || plan.breaks[at].iter().any(|breaks| breaks.absent);
-        plan.members.len() <= MAX_SUBSET_MEMBERS || is_needed(at) || is_awaited(at) || breaks_something()
-    };
-    let mut next = 0u32;
-    let mut bit = |at: usize| {
-        if !is_kept(at) {
-            return Some(0);
+/// Which members are part of the state.
+pub(super) struct Tracks {
+    /// The bit of each member; 0 for those that only the engine remembers.
+    bits: Vec<u64>,
+    /// The bits of members that the engine remembers as well: whether they are absent matters until other schemas are broken.
+    watched: u64,
+}
+
+impl Tracks {
+    /// `None` if there are too many.
+    pub(super) fn of(plan: &Plan<'_>) -> Option<Self> {
+        let is_needed = |at: usize| plan.needs.iter().any(|&(a, b)| a == at || b == at);
+        // Where the number of keys is bounded, the required ones must still fit.
+        let is_awaited = |at: usize| plan.window.max.is_some() && plan.members[at].required;
+        let (mut bits, mut watched, mut next) = (Vec::with_capacity(plan.members.len()), 0, 0u32);
+        for (at, breaks) in plan.breaks.iter().enumerate() {
+            let is_kept = plan.members.len() <= MAX_SUBSET_MEMBERS || is_needed(at) || is_awaited(at);
+            if !is_kept && !breaks.iter().any(|breaks| breaks.absent) {
+                bits.push(0);
+                continue;
+            }
+            let bit = 1u64.checked_shl(next)?;
+            next += 1;
+            bits.push(bit);
+            if !is_kept {
+                watched |= bit;
+            }
         }
-        next += 1;
-        1u64.checked_shl(next - 1)
-    };
-    (0..plan.members.len()).map(&mut bit).collect()
+        Some(Self { bits, watched })
+    }
+
+    /// How many members are part of the state.
+    pub(super) fn count(&self) -> usize {
+        self.bits.iter().filter(|bit| **bit != 0).count()
+    }
+
+    /// Whether the engine remembers that a member was written.
+    fn is_remembered(&self, at: usize) -> bool {
+        self.bits[at] & !self.watched == 0
+    }
+
+    /// A state without the members that make no difference any more, because all schemas that their absence breaks are broken.
+    fn told_apart(&self, plan: &Plan<'_>, mut state: State) -> State {
+        for (&bit, row) in self.bits.iter().zip(&plan.breaks) {
+            let breaks = |(i, breaks): (usize, &Breaks)| u128::from(breaks.absent) << i;
+            let by_absence = row.iter().enumerate().map(breaks).fold(0, |all, bit| all | bit);
+            if bit & self.watched != 0 && by_absence & !state.broken == 0 {
+                state.used &= !bit;
+            }
+        }
+        state
+    }
 }
 
 /// Whether an object may end in this state.
-fn is_complete(plan: &Plan<'_>, bits: &[u64], state: State, count: u32) -> bool {
-    let used = |at: usize| state.used & bits[at] != 0;
+fn is_complete(plan: &Plan<'_>, tracks: &Tracks, state: State, count: u32) -> bool {
+    let used = |at: usize| state.used & tracks.bits[at] != 0;
     let mut broken = state.broken;
     for (at, row) in plan.breaks.iter().enumerate() {
         for (i, breaks) in row.iter().enumerate() {
             broken |= u128::from(breaks.absent && !used(at)) << i;
         }
     }
-    let is_there = |(at, member): (usize, &Member<'_>)| !member.required || bits[at] == 0 || used(at);
+    let is_there =
+        |(at, member): (usize, &Member<'_>)| !member.required || tracks.is_remembered(at) || used(at);
     plan.members.iter().enumerate().all(is_there)
         && plan.needs.iter().all(|&(a, b)| !used(a) || used(b))
         && plan.is_broken(broken)
