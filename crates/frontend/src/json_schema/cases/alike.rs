@@ -125,7 +125,7 @@ impl Keywords<'_> {
     }
 
     /// The subschemas and targets, in a fixed order.
-    fn subschemas(&self) -> impl Iterator<Item = SchemaId> {
+    pub(super) fn subschemas(&self) -> impl Iterator<Item = SchemaId> {
         let conditional = self.conditional.map(|one| [Some(one.condition), one.then, one.otherwise]);
         let targets = self.reference.iter().chain(&self.dynamic_reference);
         let targets = targets.filter_map(|reference| reference.target.as_ref().ok().copied());

@@ -91,6 +91,8 @@ pub(crate) struct Algebra<'s> {
     patterns: FxHashMap<&'s str, Option<ExprId>>,
     /// By name, and whether it is the wide language.
     formats: FxHashMap<(&'s str, bool), ExprId>,
+    /// See [`Self::has_narrow_format`].
+    narrow: FxHashMap<SchemaId, bool>,
     /// Addresses of documents that a reference names and that are not loaded.
     pub(crate) missing: Vec<String>,
     /// Whether a reference depends on the dynamic scope.
@@ -117,6 +119,7 @@ impl<'s> Algebra<'s> {
             languages: Languages::default(),
             patterns: FxHashMap::default(),
             formats: FxHashMap::default(),
+            narrow: FxHashMap::default(),
             missing: Vec::new(),
             needs_scopes: false,
         }

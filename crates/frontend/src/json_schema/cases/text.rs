@@ -8,6 +8,7 @@
 //! ```
 
 use maskwright_grammar::{Expr, ExprId};
+use rustc_hash::FxHashSet;
 
 use super::super::formats;
 use super::super::json::Value;
@@ -319,6 +320,26 @@ impl<'s> Algebra<'s> {
         self.languages.assume_inhabited(expr);
         self.formats.insert((name, true), expr);
         expr
+    }
+
+    /// Whether a schema speaks of a format whose language is smaller than the format, for a value or one within. Then there are values that can be written
+    /// neither where the schema must hold nor where it must not.
+    pub(crate) fn has_narrow_format(&mut self, id: SchemaId) -> bool {
+        if let Some(&known) = self.narrow.get(&id) {
+            return known;
+        }
+        let (mut work, mut seen) = (vec![id], FxHashSet::default());
+        let mut found = false;
+        while let Some(id) = work.pop() {
+            let keywords = &self.schema(id).keywords;
+            found |= keywords.format.is_some_and(formats::is_narrow);
+            if found {
+                break;
+            }
+            work.extend(keywords.subschemas().filter(|&id| seen.insert(id)));
+        }
+        self.narrow.insert(id, found);
+        found
     }
 
     /// The decoded strings of a node, for `propertyNames`; `None` after an error.

@@ -496,14 +496,16 @@ impl Emitter<'_> {
                 Broken::Unevaluated(denied) => self.algebra.unevaluated_item(denied, place),
             };
             let Some(item) = schema else { continue };
-            // An item that does not break the schema satisfies it, so that every text is parsed in one way only.
+            // An item that does not break the schema satisfies it, so that every text is parsed in one way only, unless it may be unclear which.
             let mut breaking = choices.clone();
             for (parts, next) in &mut breaking {
                 parts.push(Signed::minus(item));
                 next.broken |= 1 << i;
             }
-            for (parts, _) in &mut choices {
-                parts.push(Signed::plus(item));
+            if !self.algebra.has_narrow_format(item) {
+                for (parts, _) in &mut choices {
+                    parts.push(Signed::plus(item));
+                }
             }
             choices.extend(breaking);
             choices = self.possible_choices(plan, own, choices);

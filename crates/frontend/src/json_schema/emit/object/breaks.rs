@@ -64,7 +64,8 @@ impl<'s> Emitter<'s> {
     /// The ways to write one member: what its value must satisfy beside its own schemas, and what is broken then.
     ///
     /// A value that does not break a schema satisfies it, so that the ways exclude one another and every text is parsed
-    /// in one way only. Clearly empty ways are dropped, so there are few.
+    /// in one way only; but where it may be unclear what a value does ([`Algebra::has_narrow_format`](super::super::super::cases::Algebra::has_narrow_format)), it may be any.
+    /// Clearly empty ways are dropped, so there are few.
     pub(super) fn breaking_ways<'b>(
         &mut self,
         parts: &[Signed],
@@ -91,7 +92,9 @@ impl<'s> Emitter<'s> {
                     if self.is_possible(parts, &breaking) {
                         next.push((breaking, broken | bit));
                     }
-                    satisfied.push(part.flipped());
+                    if !self.algebra.has_narrow_format(part.id) {
+                        satisfied.push(part.flipped());
+                    }
                 }
                 if due & bit == 0 && self.is_possible(parts, &satisfied) {
                     next.push((satisfied, broken));
