@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use maskwright::json_schema::{self, KeyOrder, Whitespace};
 use maskwright::{
-    Budget, CompiledConstraint, Compiler, Constraint, Error, MatchError, Options, Strategy, TokenId,
+    Budget, CompiledConstraint, Compiler, Constraint, Error, Limits, MatchError, Options, Strategy, TokenId,
     Vocabulary, VocabularyBuilder,
 };
 
@@ -285,6 +285,35 @@ fn a_budget_counts_no_reading_that_repeats_a_key() {
         }
     }
     assert!(budgets > 30, "only {budgets} budgets were tried");
+}
+
+/// Of required keys in any order, the next one is looked for, and not all of them behind each set of others.
+#[test]
+fn masks_under_a_budget_with_many_keys_take_few_steps() {
+    let keys: Vec<String> = (0..30).map(|at| format!("\"k{at:02}\"")).collect();
+    let properties: Vec<String> = keys.iter().map(|key| format!("{key}:{{\"type\":\"boolean\"}}")).collect();
+    let schema = format!(
+        r#"{{"type":"object","properties":{{{}}},"required":[{}],"additionalProperties":false}}"#,
+        properties.join(","),
+        keys.join(",")
+    );
+    let mut limits = Limits::default();
+    limits.mask_steps = 250_000;
+    let json_schema =
+        json_schema::Options::default().with_key_order(KeyOrder::Any).with_whitespace(Whitespace::Compact);
+    let options = Options { json_schema, limits, ..Options::default() };
+    let bound = Compiler::with_options(vocabulary(), options)
+        .compile(&Constraint::json_schema(&*schema))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut matcher = bound.matcher();
+    let need = matcher.shortest_completion().expect("there is a way");
+    matcher.set_budget(Some(Budget::new(need + 40))).expect("it is more than is needed");
+    let mut random = Random(1);
+    while !matcher.is_terminated() {
+        let mask = matcher.mask().unwrap_or_else(|error| panic!("{error}"));
+        let allowed: Vec<TokenId> = mask.iter().collect();
+        matcher.accept(allowed[random.below(allowed.len())]).expect("it is in the mask");
+    }
 }
 
 /// Of keys and items that are among a few texts, the engine keeps a set, and nothing has to be searched.

@@ -6,7 +6,7 @@
 use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::program::network::{Callee, MachineId, Network, Node, Scope};
+use crate::program::network::{Callee, MachineId, Network, Node, NodeId, Scope};
 
 /// An interned context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,14 +85,22 @@ pub(super) struct Contexts {
     index: FxHashMap<Needs, Context>,
     /// By machine: whether a value that ends in it, or in what it calls, belongs to the scope around it.
     has_checks: Box<[bool]>,
+    /// By node: the words one of which must come first from there, a bit each; all bits where something else may. Empty if there are no words.
+    first_words: Box<[u128]>,
 }
+
+/// Anything may come.
+const ANYTHING: u128 = u128::MAX;
+/// In larger networks, nodes are walked without looking at the words they lead to.
+const MAX_NODES: usize = 400_000;
 
 impl Contexts {
     pub(super) fn new(network: &Network) -> Self {
         let has_checks =
             if network.scopes.is_empty() { vec![false; network.machines.len()] } else { checks(network) };
-        let mut contexts =
-            Self { list: Vec::new(), index: FxHashMap::default(), has_checks: has_checks.into() };
+        let first_words = first_words(network, &has_checks);
+        let (list, index, has_checks) = (Vec::new(), FxHashMap::default(), has_checks.into());
+        let mut contexts = Self { list, index, has_checks, first_words };
         contexts.intern(Needs::default());
         contexts
     }
@@ -119,6 +127,19 @@ impl Contexts {
     /// Whether the next value is new, whatever it is.
     pub(super) fn is_sure(&self, context: Context) -> bool {
         self.list[context.0 as usize].is_sure
+    }
+
+    /// The words that may come next, a bit each.
+    pub(super) fn next_words(&self, context: Context) -> u128 {
+        let Needs { words, unseen, .. } = &self.list[context.0 as usize];
+        words.first().map_or(0, |word| 1 << word) | unseen
+    }
+
+    /// Whether a node leads to words only of which none may come. PERF: in any order, every key was spelled behind each set of others
+    /// (`dead_ends::masks_under_a_budget_with_many_keys_take_few_steps`).
+    pub(super) fn is_in_vain(&self, node: NodeId, next_words: u128) -> bool {
+        let first = self.first_words.get(node.index());
+        first.is_some_and(|words| *words != ANYTHING && words & next_words == 0)
     }
 
     /// Behind a word; `None` if another comes first, or if it may have been seen.
@@ -158,6 +179,55 @@ fn with_needs(words: Vec<u32>, pairs: &[(u32, u32)], order: &[u32]) -> Box<[u32]
         all.sort_by_key(|word| order.iter().position(|one| one == word));
     }
     all.into()
+}
+
+/// By node: see [`Contexts::first_words`].
+fn first_words(network: &Network, has_checks: &[bool]) -> Box<[u128]> {
+    if network.followed_words().is_empty() || network.nodes.len() > MAX_NODES {
+        return Box::default();
+    }
+    let (mut words, mut before) = (vec![0u128; network.nodes.len()], Vec::new());
+    let mut work: Vec<NodeId> = Vec::new();
+    for (at, node) in (0..).map(NodeId).zip(&network.nodes) {
+        let known = match *node {
+            Node::Byte { next, .. } => {
+                before.push((next.0, at));
+                continue;
+            }
+            Node::Split { start, len } => {
+                before.extend(network.targets(start, len).iter().map(|to| (to.0, at)));
+                continue;
+            }
+            Node::Call { callee: Callee::Check, .. } => {
+                network.followed_word(at).map_or(ANYTHING, |word| 1 << word)
+            }
+            Node::Call { callee, next } => match network.machine_of(callee) {
+                // Its values are of the scope around it.
+                Some(machine) if has_checks[machine.index()] && !matches!(callee, Callee::Scope(_)) => {
+                    ANYTHING
+                }
+                _ => {
+                    before.push((next.0, at));
+                    continue;
+                }
+            },
+            Node::Final => ANYTHING,
+        };
+        words[at.index()] = known;
+        work.push(at);
+    }
+    let before = Grouped::new(network.nodes.len(), before.iter().copied());
+    while let Some(node) = work.pop() {
+        let to = words[node.index()];
+        for &from in before.of(node.0) {
+            let known = &mut words[from.index()];
+            if to & !*known != 0 {
+                *known |= to;
+                work.push(from);
+            }
+        }
+    }
+    words.into()
 }
 
 /// So many nodes are looked at to find out which machines have checks.

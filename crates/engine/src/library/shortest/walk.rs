@@ -113,6 +113,7 @@ impl ShortestPaths {
     ) {
         let (program, trie) = (bound.program(), bound.vocabulary().trie());
         let network = program.network();
+        let next_words = self.contexts.next_words(work.context);
         let walked = &mut self.entries[entry as usize].walked;
         let first = walked.insert_all((work.position, work.context), nodes);
         let mut todo: Vec<(Position, TrieNode)> =
@@ -157,6 +158,7 @@ impl ShortestPaths {
                         found.calls.push((Callee::Machine(program.counted(index).body), next, node));
                     }
                 }
+                Position::Node(at) | Position::Byte(at) if self.contexts.is_in_vain(at, next_words) => {}
                 Position::Node(at) | Position::Byte(at) => match network.nodes[at.index()] {
                     Node::Final => todo.push((Position::End, node)),
                     Node::Split { start, len } => {
