@@ -34,7 +34,7 @@ Environment variables of the server:
 
 ``MASKWRIGHT_CACHE=FOLDER``   what was compiled is kept there, and is ready after a restart
 ``MASKWRIGHT_AHEAD=1``        idle workers compute masks ahead while the model thinks, and ``0`` that they do not; without it they do where there are four cores or more
-``PROMETHEUS_MULTIPROC_DIR``  vLLM's own: with it our counters stand in ``/metrics``, too
+``PROMETHEUS_MULTIPROC_DIR``  vLLM's own: with it our numbers stand in ``/metrics``, too
 ``MASKWRIGHT_FINISH=1``       ``max_tokens`` of a request is a budget: what is written is complete before they are spent. A request for which they are too few fails. A schema may say
                               so for itself: ``"x-maskwright": {"finish": true}``
 
@@ -75,6 +75,7 @@ from ._metrics import told
 from ._plugins import asked
 from ._requests import JsonOptions, constraint, own_options
 from ._rows import allow_end, fill_or_end, fits
+from ._warnings import Warned
 from .errors import BudgetError, CompileTimeout, Error, LimitError
 
 __all__ = ["Backend", "BeamBackend", "BeamGrammar", "Grammar", "install"]
@@ -218,6 +219,7 @@ class Backend(StructuredOutputBackend):
         self.compiler = compiler(Vocabulary.from_tokenizer(tokenizer, size=vocab_size))
         self.cache_file = opened(self.compiler)
         self.told = told(self.compiler)
+        self._warned = Warned(logger)
         self.step: _Step | None = None
         self.drafts = _forced_drafts(vllm_config)
         self._finishes = asked("MASKWRIGHT_FINISH", False)
@@ -254,6 +256,7 @@ class Backend(StructuredOutputBackend):
         except CompileTimeout as error:
             # vLLM takes a TimeoutError for "not yet", and would ask again for ever.
             raise LimitError(str(error)) from error
+        self._warned.tell(wanted, compiled)
         grammar = Grammar(compiled.matcher(stop_tokens=stops, budget=budget), self, budget)
         if self.cache_file is not None:
             self.cache_file.save_soon()
@@ -368,7 +371,9 @@ class BeamBackend(Backend):
 
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int, params: StructuredOutputsParams) -> None:
         super().__init__(vllm_config, tokenizer, vocab_size)
-        compiled = self.compiler.compile(_constraint(params, vllm_config.structured_outputs_config))
+        wanted = _constraint(params, vllm_config.structured_outputs_config)
+        compiled = self.compiler.compile(wanted)
+        self._warned.tell(wanted, compiled)
         self._start = compiled.matcher()
         # The matchers of this step and of the one before, by what their beams have written.
         self._known: dict[tuple[int, ...], Matcher] = {}

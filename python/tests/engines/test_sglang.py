@@ -386,3 +386,10 @@ def test_whatever_is_asked_for_the_scheduler_lives_on(backend, vocabulary, kind,
     if isinstance(answer, base.InvalidGrammarObject):
         assert answer.error_message
     assert mask_of(get(backend, ("regex", "[0-9]")))
+
+
+def test_what_a_constraint_does_not_say_is_logged_once(tokenizer, caplog):
+    backend = plugin.Backend(tokenizer, WIDTH)
+    for _ in range(2):
+        assert isinstance(backend.dispatch_json('{"type": "string", "format": "guid"}'), plugin.Grammar)
+    assert caplog.text.count("did you mean uuid?") == 1
