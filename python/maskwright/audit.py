@@ -69,7 +69,7 @@ class Engine:
 
     def compile(self, case: Case) -> tuple[Any, list[str]]:
         """What was compiled, and remarks. Raises what is wrong."""
-        wanted = constraints.regex(case.text, dialect="ecma") if case.kind == "regex" else request_constraint(case.kind, case.text)
+        wanted = constraints.regex(case.text, dialect="ecma") if case.kind == "regex" else request_constraint(case.kind, case.text, finishes=True)
         compiled = self._compiler.compile(wanted)
         return compiled, [f"{pointer} is not enforced" for pointer in compiled.report.unenforced] + compiled.report.warnings
 

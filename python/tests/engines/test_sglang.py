@@ -137,6 +137,12 @@ def test_what_is_wrong_is_told_to_the_client(backend, key, words):
     assert hit and isinstance(again, base.InvalidGrammarObject)
 
 
+def test_a_finish_cannot_be_promised(backend):
+    refused = get(backend, ("json", '{"type": "null", "x-maskwright": {"finish": true}}'))
+    assert isinstance(refused, base.InvalidGrammarObject) and "/x-maskwright/finish" in refused.error_message
+    assert isinstance(get(backend, ("json", '{"type": "null", "x-maskwright": {"finish": false}}')), plugin.Grammar)
+
+
 def test_what_others_refuse(backend):
     schema = {"type": "array", "uniqueItems": True, "items": {"type": "integer", "multipleOf": 3, "not": {"const": 6}}}
     assert isinstance(get(backend, ("json", json.dumps(schema))), plugin.Grammar)

@@ -696,6 +696,23 @@ def test_beams_are_forks(tokenizer, vocabulary):
     backend.destroy()
 
 
+def test_beams_over_http_are_refused_with_a_structure(monkeypatch):
+    class Request:
+        def __init__(self, structure):
+            self.extract_structured_outputs = lambda: structure
+
+        def to_beam_search_params(self, max_tokens, defaults):
+            return max_tokens
+
+    Request.extract_structured_outputs = None
+    monkeypatch.setitem(sys.modules, "vllm.entrypoints.openai.completion.protocol", SimpleNamespace(CompletionRequest=Request))
+    monkeypatch.setitem(sys.modules, "vllm.entrypoints.openai.chat_completion.protocol", None)
+    plugin._refuse_beams_over_http()
+    assert Request(None).to_beam_search_params(7, {}) == 7
+    with pytest.raises(VLLMValidationError, match="use_beam_search"):
+        Request(StructuredOutputsParams(regex="a")).to_beam_search_params(7, {})
+
+
 def test_counters_are_told_where_somebody_collects_them(tokenizer, vocabulary, monkeypatch, tmp_path, caplog):
     from maskwright import _metrics
 
