@@ -199,8 +199,8 @@ def _slow_transformers(tokenizer: Any, ends: list[int] | None, size: int | None)
             return _tiktoken(inner, added, ends, size)
         if _is_sentencepiece(inner):
             return _pieces(tokenizer, inner, added, ends, size)
-    if (tokens := _letters(tokenizer, added)) is not None:
-        specials = dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens))
+    specials = dict(zip(getattr(tokenizer, "all_special_ids", ()), getattr(tokenizer, "all_special_tokens", ())))
+    if (tokens := _letters(tokenizer, added, specials)) is not None:
         names = {token: name for token, name in (specials | added.names).items() if token not in added.texts}
         return from_tokens(tokens | added.texts, eos=ends, specials=names, size=size)
     raise VocabularyError(
@@ -209,22 +209,27 @@ def _slow_transformers(tokenizer: Any, ends: list[int] | None, size: int | None)
     )
 
 
-def _letters(tokenizer: Any, added: _Added) -> dict[int, bytes] | None:
-    """The tokens of a tokenizer that writes each byte as a character: as GPT-2 does, or the one of the same number (ByT5). It is believed if it decodes every token to just these bytes."""
+def _letters(tokenizer: Any, added: _Added, specials: Mapping[int, str]) -> dict[int, bytes] | None:
+    """The tokens of a tokenizer that writes each byte as a character: as GPT-2 does, or the one of the same number (ByT5). It is believed if it decodes every token to just these bytes, alone and
+    behind the one before it."""
     if not hasattr(tokenizer, "get_vocab") or not hasattr(tokenizer, "convert_tokens_to_string"):
         return None
     bytes_of = getattr(tokenizer, "byte_decoder", None) or {chr(byte): byte for byte in range(256)}
-    tokens = {}
+    tokens: dict[int, bytes] = {}
+    before: list[str] = []
     for text, token in tokenizer.get_vocab().items():
-        if token in added.names or token in added.texts or token in tokenizer.all_special_ids:
+        if token in added.names or token in added.texts or token in specials:
             continue
         if not all(letter in bytes_of for letter in text):
             return None
-        spelled = bytes(bytes_of[letter] for letter in text)
-        # A part of a character becomes a sign in its place, or nothing.
-        if tokenizer.convert_tokens_to_string([text]) not in (spelled.decode("utf-8", "replace"), spelled.decode("utf-8", "ignore")):
-            return None
-        tokens[token] = spelled
+        # Alone and behind another one: many put spaces between their tokens.
+        for texts in ([text], [*before, text]):
+            spelled = bytes(bytes_of[letter] for letter in "".join(texts))
+            # A part of a character becomes a sign in its place, or nothing.
+            if tokenizer.convert_tokens_to_string(texts) not in (spelled.decode("utf-8", "replace"), spelled.decode("utf-8", "ignore")):
+                return None
+        tokens[token] = bytes(bytes_of[letter] for letter in text)
+        before = [text]
     return tokens
 
 

@@ -307,7 +307,7 @@ class Slow(unittest.TestCase):
         self.assertEqual(matcher.accept_all(theirs.encode("Zoë")), 5)
         self.assertTrue(matcher.is_terminated())
 
-    def byte_level(self, says=None):
+    def byte_level(self, says=None, between=""):
         """A tokenizer as GPT-2's was, before all of them were fast ones."""
         letters = gpt2_letters()
 
@@ -321,10 +321,28 @@ class Slow(unittest.TestCase):
                 return self.encoder
 
             def convert_tokens_to_string(self, tokens):
-                text = bytes(self.byte_decoder[letter] for letter in "".join(tokens)).decode("utf-8", "replace")
+                text = bytes(self.byte_decoder[letter] for letter in between.join(tokens)).decode("utf-8", "replace")
                 return text if says is None else says(text)
 
         return Tokenizer()
+
+    def words(self):
+        """Words that are joined by blanks, all of characters below 256."""
+        from transformers.tokenization_python import PreTrainedTokenizer
+
+        class Words(PreTrainedTokenizer):
+            vocab_size = 3
+
+            def get_vocab(self):
+                return {"the": 0, "cat": 1, "é": 2}
+
+            def _convert_token_to_id(self, token):
+                return self.get_vocab().get(token)
+
+            def _convert_id_to_token(self, index):
+                return list(self.get_vocab())[index]
+
+        return Words()
 
     def test_bytes_as_gpt2_writes_them(self):
         vocabulary = mw.Vocabulary.from_tokenizer(self.byte_level())
@@ -339,6 +357,11 @@ class Slow(unittest.TestCase):
         with self.assertRaisesRegex(mw.VocabularyError, refusal.format("Tokenizer")):
             # It decodes its tokens in another way.
             mw.Vocabulary.from_tokenizer(self.byte_level(str.strip))
+        with self.assertRaisesRegex(mw.VocabularyError, refusal.format("Tokenizer")):
+            # It puts something between them.
+            mw.Vocabulary.from_tokenizer(self.byte_level(between=gpt2_letters()[32]))
+        with self.assertRaisesRegex(mw.VocabularyError, refusal.format("Words")):
+            mw.Vocabulary.from_tokenizer(self.words())
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "byte_maps.json"
             path.write_text(json.dumps({"decompose_map": {}, "merge_map": {}}))
