@@ -16,7 +16,7 @@ PYTHON=${PYTHON:-python3}
 ENVIRONMENT=target/python
 TOOLS="maturin>=1.9,<2"
 # What the tests compare with, or borrow tokenizers from. All of them are optional for the package.
-BESIDES="numpy pytest pydantic>=2 tokenizers transformers>=5 tiktoken sentencepiece outlines-core==0.2.14 llguidance==1.9.1"
+BESIDES="numpy pytest prometheus_client pydantic>=2 tokenizers transformers>=5 tiktoken sentencepiece outlines-core==0.2.14 llguidance==1.9.1"
 
 say() { printf '%s\n' "python: $*"; }
 

@@ -20,9 +20,9 @@ SECONDS = 0.005
 CORES = 4
 
 
-def compiler(vocabulary: Vocabulary) -> Compiler:
+def compiler(vocabulary: Vocabulary, workers: int = 2) -> Compiler:
     """A compiler that works ahead, if there is a core for it."""
-    return Compiler(vocabulary, prepare=SECONDS if asked("MASKWRIGHT_AHEAD", _cores() >= CORES) else 0.0)
+    return Compiler(vocabulary, workers=workers, prepare=SECONDS if asked("MASKWRIGHT_AHEAD", _cores() >= CORES) else 0.0)
 
 
 def ahead(matchers: Iterable[Matcher]) -> None:

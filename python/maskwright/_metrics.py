@@ -1,4 +1,4 @@
-"""Our counters among those of an engine that has several processes.
+"""Our numbers among those of an engine that has several processes.
 
 The masks are made in one process and ``/metrics`` is answered by another. With ``PROMETHEUS_MULTIPROC_DIR`` in the environment, all processes of a server keep their numbers in files of that folder, and whoever
 answers adds them up: that is how the Python client of Prometheus does it, and vLLM follows it. Without the variable there is no way from here to there.
@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 from ._maskwright import Compiler
@@ -23,6 +24,10 @@ logger = logging.getLogger("vllm.maskwright")
 SECONDS = 1.0
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
+#: What stands behind the name of a histogram in the names of its samples.
+_PART = re.compile(r"_(?:bucket|sum|count)$")
+
+_Labels = tuple[tuple[str, str], ...]
 
 
 def told(compiler: Compiler) -> Told | None:
@@ -37,16 +42,22 @@ def told(compiler: Compiler) -> Told | None:
 
 
 class Told:
-    """Counters and gauges of a compiler, told again to the client of Prometheus. Histograms stay here: only the client itself can fill its own."""
+    """The numbers of a compiler, told again to the client of Prometheus.
+
+    A histogram was counted by us, and the client's own can only observe values one by one, which would lose the sum. So its cells are filled, which the client keeps to itself: where a version
+    has others, that is logged once, and histograms are left out.
+    """
 
     _known: dict[str, Any] = {}
 
     def __init__(self, compiler: Compiler, client: Any) -> None:
         self._compiler = compiler
         self._client = client
-        self._last: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        self._last: dict[tuple[str, _Labels], float] = {}
+        self._last_histograms: dict[tuple[str, _Labels], _Histogram] = {}
         self._when = float("-inf")
         self._has_failed = False
+        self._has_cells = True
 
     def tell(self, now: float | None = None) -> None:
         """Tell what has changed, if it is time to. What goes wrong, such as a full disk, is logged once, and nothing is told from then on: nobody's text depends on it."""
@@ -63,17 +74,25 @@ class Told:
     def _tell_all(self) -> None:
         kinds: dict[str, str] = {}
         helps: dict[str, str] = {}
+        histograms: dict[tuple[str, _Labels], _Histogram] = {}
         for line in self._compiler.prometheus().splitlines():
             words = line.split(" ", 3)
             if line.startswith("# TYPE "):
                 kinds[words[2]] = words[3]
             elif line.startswith("# HELP "):
                 helps[words[2]] = words[3]
-            elif (sample := _SAMPLE.match(line)) and kinds.get(sample[1]) in ("counter", "gauge"):
-                labels = tuple(_LABEL.findall(sample[2] or ""))
-                self._tell(sample[1], kinds[sample[1]], helps.get(sample[1], ""), labels, float(sample[3]))
+            elif sample := _SAMPLE.match(line):
+                name, labels, value = sample[1], tuple(_LABEL.findall(sample[2] or "")), float(sample[3])
+                family = _PART.sub("", name)
+                if kinds.get(family) == "histogram":
+                    own = tuple(pair for pair in labels if pair[0] != "le")
+                    histograms.setdefault((family, own), _Histogram()).add(name, labels, value)
+                else:
+                    self._tell(name, kinds[name], helps.get(name, ""), labels, value)
+        for (name, labels), histogram in histograms.items():
+            self._tell_histogram(name, helps.get(name, ""), labels, histogram)
 
-    def _tell(self, name: str, kind: str, text: str, labels: tuple[tuple[str, str], ...], value: float) -> None:
+    def _tell(self, name: str, kind: str, text: str, labels: _Labels, value: float) -> None:
         before = self._last.get((name, labels), 0.0)
         if value == before:
             return
@@ -92,3 +111,41 @@ class Told:
         else:
             metric.set(value)
         self._last[name, labels] = value
+
+    def _tell_histogram(self, name: str, text: str, labels: _Labels, now: _Histogram) -> None:
+        before = self._last_histograms.get((name, labels), _Histogram())
+        if now == before or not self._has_cells:
+            return
+        metric = self._known.get(name)
+        if metric is None:
+            metric = self._known[name] = self._client.Histogram(name, text, [label for label, _ in labels], buckets=now.bounds)
+        if labels:
+            metric = metric.labels(**dict(labels))
+        cells, total = getattr(metric, "_buckets", ()), getattr(metric, "_sum", None)
+        if len(cells) != len(now.counts) or total is None:
+            self._has_cells = False
+            logger.warning("this client of Prometheus keeps its histograms in another way, so those of maskwright are not told")
+            return
+        for at, (cell, count) in enumerate(zip(cells, now.counts)):
+            added = count - (before.counts[at] if before.counts else 0)
+            if added:
+                cell.inc(added)
+        total.inc(now.sum - before.sum)
+        self._last_histograms[name, labels] = now
+
+
+@dataclass
+class _Histogram:
+    """One histogram of our page: the bounds of its buckets, how many values are in each, and what all of them add up to."""
+
+    bounds: list[float] = field(default_factory=list)
+    counts: list[float] = field(default_factory=list)
+    sum: float = 0.0
+
+    def add(self, name: str, labels: _Labels, value: float) -> None:
+        """Take over a sample. Buckets come in order, each with all values up to its bound."""
+        if name.endswith("_bucket"):
+            self.counts.append(value - sum(self.counts))
+            self.bounds.append(float(dict(labels)["le"]))
+        elif name.endswith("_sum"):
+            self.sum = value

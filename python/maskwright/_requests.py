@@ -39,17 +39,19 @@ class JsonOptions:
 _OWN = {"whitespace": str, "whitespace_pattern": str, "strictness": str, "key_order": str, "numbers": str, "formats": str, "finish": bool}
 
 
-def constraint(kind: str, text: str, options: JsonOptions | None = None) -> Constraint:
+def constraint(kind: str, text: str, options: JsonOptions | None = None, *, finishes: bool = False) -> Constraint:
     """A request as a constraint. Raises ``ConstraintError`` if it cannot even be taken apart; compiling finds the rest.
 
-    ``kind`` is ``json_schema``, ``json_object``, ``json`` (any document), ``regex``, ``grammar``, ``choice`` or ``structural_tag``.
+    ``kind`` is ``json_schema``, ``json_object``, ``json`` (any document), ``regex``, ``grammar``, ``choice`` or ``structural_tag``. ``finishes`` says whether the caller keeps a schema's ``finish``; who
+    knows of no budget must not be asked for it.
     """
     json_options = asdict(options or JsonOptions())
     dialect = json_options.pop("dialect")
     match kind:
         case "json_schema":
             own = own_options(text)
-            own.pop("finish", None)
+            if own.pop("finish", False) and not finishes:
+                raise ConstraintError("/x-maskwright/finish: how many tokens an answer may have is not told here, so it cannot be promised; leave it out")
             if "whitespace" in own:
                 own.setdefault("whitespace_pattern", None)
             try:

@@ -183,14 +183,15 @@ def _has(vocabulary: Vocabulary, tokens: dict[int, bytes], names: dict[int, str]
 class _Added:
     """Tokens that were added to a tokenizer: names of special ones, and ordinary text."""
 
-    def __init__(self, tokens: Mapping[int, Any]) -> None:
-        self.names = {token: str(text) for token, text in tokens.items() if getattr(text, "special", True)}
+    def __init__(self, tokens: Mapping[int, Any], specials: Iterable[int] = ()) -> None:
+        known = set(specials)
+        self.names = {token: str(text) for token, text in tokens.items() if token in known or getattr(text, "special", True)}
         self.texts = {token: str(text).encode() for token, text in tokens.items() if token not in self.names}
 
 
 def _slow_transformers(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabulary:
     """A tokenizer of transformers that is written in Python: what it has inside knows the bytes of its tokens."""
-    added = _Added(getattr(tokenizer, "added_tokens_decoder", {}))
+    added = _Added(getattr(tokenizer, "added_tokens_decoder", {}), getattr(tokenizer, "all_special_ids", ()))
     inside = list(vars(tokenizer).values())
     inside += [inner.sp_model for inner in inside if hasattr(inner, "sp_model")]
     for inner in inside:
@@ -198,7 +199,38 @@ def _slow_transformers(tokenizer: Any, ends: list[int] | None, size: int | None)
             return _tiktoken(inner, added, ends, size)
         if _is_sentencepiece(inner):
             return _pieces(tokenizer, inner, added, ends, size)
-    raise VocabularyError("it is written in Python and has neither a SentencePiece model nor an encoding of tiktoken inside, so the bytes of its tokens are not known; a fast one of the same model has them")
+    specials = dict(zip(getattr(tokenizer, "all_special_ids", ()), getattr(tokenizer, "all_special_tokens", ())))
+    if (tokens := _letters(tokenizer, added, specials)) is not None:
+        names = {token: name for token, name in (specials | added.names).items() if token not in added.texts}
+        return from_tokens(tokens | added.texts, eos=ends, specials=names, size=size)
+    raise VocabularyError(
+        "it is written in Python, has neither a SentencePiece model nor an encoding of tiktoken inside, and does not write bytes as characters, so the bytes of its tokens are not known; "
+        "a fast one of the same model has them"
+    )
+
+
+def _letters(tokenizer: Any, added: _Added, specials: Mapping[int, str]) -> dict[int, bytes] | None:
+    """The tokens of a tokenizer that writes each byte as a character: as GPT-2 does, or the one of the same number (ByT5). It is believed if it decodes every token to just these bytes, alone and
+    behind the one before it."""
+    if not hasattr(tokenizer, "get_vocab") or not hasattr(tokenizer, "convert_tokens_to_string"):
+        return None
+    bytes_of = getattr(tokenizer, "byte_decoder", None) or {chr(byte): byte for byte in range(256)}
+    tokens: dict[int, bytes] = {}
+    before: list[str] = []
+    for text, token in tokenizer.get_vocab().items():
+        if token in added.names or token in added.texts or token in specials:
+            continue
+        if not all(letter in bytes_of for letter in text):
+            return None
+        # Alone and behind another one: many put spaces between their tokens.
+        for texts in ([text], [*before, text]):
+            spelled = bytes(bytes_of[letter] for letter in "".join(texts))
+            # A part of a character becomes a sign in its place, or nothing.
+            if tokenizer.convert_tokens_to_string(texts) not in (spelled.decode("utf-8", "replace"), spelled.decode("utf-8", "ignore")):
+                return None
+        tokens[token] = bytes(bytes_of[letter] for letter in text)
+        before = [text]
+    return tokens
 
 
 def _pieces(tokenizer: Any, model: Any, added: _Added, ends: list[int] | None, size: int | None) -> Vocabulary:

@@ -2,10 +2,11 @@
 
 ::
 
-    python -m maskwright.audit FOLDER-OR-FILE… [--tokenizer tokenizer.json] [--json] [--all]
+    python -m maskwright.audit FOLDER-OR-FILE… [--tokenizer tokenizer.json] [--draws 80] [--json] [--all]
 
 Every schema, grammar, pattern and tool that is found is compiled by this engine, and by llguidance and XGrammar where they are installed. For each, a line says who compiles it, what is refused or ignored and
-why, and how long it took; and which of the documents that come with it are judged differently. Lines on which all agree are counted and not shown, unless ``--all`` asks for them.
+why, and how long it took; and which of the documents that come with it are judged differently. What an engine ignores it does not tell, so for each keyword of a schema documents are drawn that this keyword alone
+forbids, by what this engine makes of it; who takes one of them is said to ignore it there, with the document. Lines on which all agree are counted and not shown, unless ``--all`` asks for them.
 
 What is read:
 
@@ -15,7 +16,7 @@ What is read:
 ``*.lark``             a Lark grammar; ``*.ebnf`` and ``*.gbnf`` the others, ``*.regex`` a regular expression
 =====================  =========================================================================================================================
 
-In the body of a request these are looked for: ``response_format``, ``text.format``, ``structured_outputs``, ``regex``, ``ebnf``, ``json_schema``, ``structural_tag``, ``tools``, and ``sampling_params`` with any of them.
+In the body of a request these are looked for: ``response_format``, ``text.format``, ``structured_outputs``, ``regex``, ``ebnf``, ``json_schema``, ``structural_tag``, ``tools``, the older ``guided_json`` and its kin, and ``sampling_params`` with any of them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import Compiler, Error, Vocabulary, constraints
+from ._probes import Probe, Prober
 from ._requests import constraint as request_constraint
 
 __all__ = ["Case", "Engine", "Finding", "audit", "engines", "find", "main"]
@@ -67,7 +69,7 @@ class Engine:
 
     def compile(self, case: Case) -> tuple[Any, list[str]]:
         """What was compiled, and remarks. Raises what is wrong."""
-        wanted = constraints.regex(case.text, dialect="ecma") if case.kind == "regex" else request_constraint(case.kind, case.text)
+        wanted = constraints.regex(case.text, dialect="ecma") if case.kind == "regex" else request_constraint(case.kind, case.text, finishes=True)
         compiled = self._compiler.compile(wanted)
         return compiled, [f"{pointer} is not enforced" for pointer in compiled.report.unenforced] + compiled.report.warnings
 
@@ -145,8 +147,8 @@ def engines(vocabulary: Vocabulary) -> list[Any]:
     return [Engine(vocabulary), *(other(vocabulary) for other in others)]
 
 
-def audit(case: Case, engine: Any) -> Finding:
-    """What an engine makes of a case. Whatever it raises is what it has to say."""
+def audit(case: Case, engine: Any, probes: Iterable[Probe] = ()) -> Finding:
+    """What an engine makes of a case. Whatever it raises is what it has to say. Probes that it judges otherwise than this engine are remarks."""
     begun = time.perf_counter()
     try:
         compiled, remarks = engine.compile(case)
@@ -155,6 +157,11 @@ def audit(case: Case, engine: Any) -> Finding:
     finding = Finding(engine.name, time.perf_counter() - begun, remarks=remarks)
     for document, _ in case.documents:
         finding.accepted.append(engine.accepts(compiled, document))
+    told: set[str | None] = set()
+    for probe in probes:
+        if probe.keyword not in told and engine.accepts(compiled, probe.document) != (probe.keyword is None):
+            told.add(probe.keyword)
+            finding.remarks.append(f"rejects {_short(probe.document)}" if probe.keyword is None else f"ignores {probe.keyword}: accepts {_short(probe.document)}")
     return finding
 
 
@@ -196,7 +203,8 @@ def _read(at: str, text: str, passed: list[str]) -> Iterator[Case]:
 
 #: Fields of requests whose value is the text of a constraint.
 _TEXTS = {"regex": "regex", "grammar": "grammar", "ebnf": "grammar", "structural_tag": "structural_tag", "json_schema": "json_schema", "json": "json_schema"}
-_BODIES = {"response_format", "structured_outputs", "sampling_params", "tools", "messages", "prompt", "input", "body", "extra_body", *_TEXTS} - {"json"}
+_TEXTS |= {"guided_json": "json_schema", "guided_regex": "regex", "guided_grammar": "grammar"}
+_BODIES = {"response_format", "structured_outputs", "sampling_params", "tools", "messages", "prompt", "input", "body", "extra_body", "guided_choice", *_TEXTS} - {"json"}
 
 
 def _cases(at: str, value: Any) -> Iterator[Case]:
@@ -232,8 +240,9 @@ def _request(at: str, body: dict[str, Any]) -> Iterator[Case]:
             yield Case(f"{at}/{name}", kind, given)
         elif isinstance(given, dict) and kind in ("json_schema", "structural_tag"):
             yield Case(f"{at}/{name}", kind, _dumps(given))
-    if isinstance(body.get("choice"), list):
-        yield Case(f"{at}/choice", "choice", _dumps(body["choice"]))
+    for name in ("choice", "guided_choice"):
+        if isinstance(body.get(name), list):
+            yield Case(f"{at}/{name}", "choice", _dumps(body[name]))
     for number, tool in enumerate(body["tools"] if isinstance(body.get("tools"), list) else []):
         function = tool.get("function", tool) if isinstance(tool, dict) else None
         if isinstance(function, dict) and isinstance(function.get("parameters"), dict):
@@ -252,8 +261,12 @@ def _differences(case: Case, findings: list[Finding]) -> list[str]:
         if len({*verdicts.values(), *([] if valid is None else [valid])}) > 1:
             says = ", ".join(f"{name} {'accepts' if verdict else 'rejects'}" for name, verdict in verdicts.items())
             is_said = "" if valid is None else f" (it is said to be {'valid' if valid else 'invalid'})"
-            told.append(f"document {number}{is_said}: {says}: {document if len(document) <= 80 else document[:79] + '…'}")
+            told.append(f"document {number}{is_said}: {says}: {_short(document)}")
     return told
+
+
+def _short(document: str) -> str:
+    return document if len(document) <= 80 else document[:79] + "…"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -261,6 +274,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m maskwright.audit", description="What would other backends make of the constraints that a server has seen?")
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folders, and files of schemas, grammars and requests")
     parser.add_argument("--tokenizer", help="a tokenizer file, for the times; without it tokens are bytes. llguidance always gets bytes")
+    parser.add_argument("--draws", type=int, default=80, metavar="N", help="documents that are drawn for each keyword of a schema to find out who ignores it; 0 for none (80)")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each constraint")
     parser.add_argument("--all", action="store_true", help="also those on which all agree")
     given = parser.parse_args(arguments)
@@ -269,11 +283,13 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         vocabulary = Vocabulary.load(given.tokenizer)
     known, passed = engines(vocabulary), []
+    prober = Prober(given.draws)
     count = differing = 0
     totals = {engine.name: [0, 0.0] for engine in known}
     for case in find(given.paths, passed):
         count += 1
-        findings = [audit(case, engine) for engine in known]
+        probes = prober.probes(case.text) if case.kind == "json_schema" and given.draws > 0 and len(known) > 1 else []
+        findings = [audit(case, engine, probes) for engine in known]
         for finding in findings:
             totals[finding.engine][0] += finding.error is None
             totals[finding.engine][1] += finding.seconds

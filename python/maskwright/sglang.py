@@ -42,6 +42,7 @@ from ._cache import opened
 from ._maskwright import CompiledConstraint, Matcher, Vocabulary, fill_masks
 from ._requests import JsonOptions, constraint
 from ._rows import allow_end, fill_or_end, fits
+from ._warnings import Warned
 from .errors import Error, LimitError, TokenError
 from .kernels import apply_mask_inplace
 
@@ -129,6 +130,7 @@ class Backend(BaseGrammarBackend):
         self.compiler = compiler(Vocabulary.from_tokenizer(tokenizer, eos=eos or None, size=vocab_size))
         self.options = options or JsonOptions()
         self.cache_file = opened(self.compiler)
+        self._warned = Warned(logger)
 
     def dispatch_json(self, key_string: str) -> BaseGrammarObject:
         if key_string == _ANY_JSON:
@@ -146,7 +148,9 @@ class Backend(BaseGrammarBackend):
 
     def _compile(self, kind: str, text: str, dispatch_type: str) -> BaseGrammarObject:
         try:
-            compiled = self.compiler.compile(constraint(kind, _with_schemas(text) if kind == "structural_tag" else text, self.options))
+            wanted = constraint(kind, _with_schemas(text) if kind == "structural_tag" else text, self.options)
+            compiled = self.compiler.compile(wanted)
+            self._warned.tell(wanted, compiled)
         except (Error, TypeError, ValueError) as error:
             # The client is told; this is SGLang's way to tell it.
             logger.info("a grammar of type %s was refused: %s", dispatch_type, error)

@@ -28,9 +28,12 @@ from typing import Any
 
 import numpy
 
-from ._maskwright import CompiledConstraint, Compiler, Matcher, Vocabulary
+from ._ahead import ahead, compiler
+from ._cache import opened
+from ._maskwright import CompiledConstraint, Matcher, Vocabulary
 from ._requests import JsonOptions, constraint
 from ._rows import fill_or_end
+from ._warnings import Warned
 from .errors import Error, LimitError
 
 __all__ = ["Backend", "Grammar", "InvalidGrammar", "create"]
@@ -76,6 +79,7 @@ class Grammar:
         error = fill_or_end(self.matcher, vocab_mask, idx)
         if error is not None:
             self._met = error
+        ahead([self.matcher])
 
     def copy(self) -> Grammar:
         return Grammar(self._compiled, self._compiled.matcher())
@@ -85,9 +89,11 @@ class Backend:
     """Compiles the requests of a server, each text once."""
 
     def __init__(self, vocabulary: Vocabulary, num_threads: int = 4, options: JsonOptions | None = None) -> None:
-        self._compiler = Compiler(vocabulary, workers=num_threads)
+        self._compiler = compiler(vocabulary, workers=num_threads)
+        self._cache_file = opened(self._compiler)
+        self._warned = Warned(logger)
         self._executor = ThreadPoolExecutor(num_threads)
-        self._options = options
+        self._options = options or JsonOptions(whitespace="tidy")
         self._cache: dict[tuple[str, str], Any] = {}
         self._invalid = _their_invalid_grammar()
 
@@ -107,11 +113,14 @@ class Backend:
 
     def shutdown(self) -> None:
         self._executor.shutdown(wait=False, cancel_futures=True)
+        if self._cache_file is not None:
+            self._cache_file.save()
 
     def _compile(self, kind: str, text: str) -> Any:
         try:
             wanted = constraint("json" if (kind, text) == ("json", "$$ANY$$") else _KINDS.get(kind, kind), text, self._options)
             compiled = self._compiler.compile(wanted)
+            self._warned.tell(wanted, compiled)
         except (Error, TypeError, ValueError) as error:
             logger.warning("a grammar of type %s was refused: %s", kind, error)
             return InvalidGrammar(str(error)) if self._invalid is None else self._invalid
@@ -119,6 +128,8 @@ class Backend:
             # What is raised here ends the scheduler, and with it all other requests.
             logger.exception("a grammar of type %s cannot be compiled", kind)
             return InvalidGrammar(f"{type(error).__name__}: {error}") if self._invalid is None else self._invalid
+        if self._cache_file is not None:
+            self._cache_file.save_soon()
         return Grammar(compiled, compiled.matcher())
 
 

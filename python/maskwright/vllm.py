@@ -10,7 +10,7 @@ nothing until it is asked to:
 Then every structured output of that server is ours: ``structured_outputs`` and ``response_format`` of requests, tools with structural tags, and
 ``SamplingParams.structured_outputs`` in programs. In a program, ``maskwright.vllm.install()`` before the first request does the same.
 
-vLLM has no place for a backend that it does not know, so six of its methods are replaced:
+vLLM has no place for a backend that it does not know, so seven of its methods are replaced:
 
 ==============================================  ======================================================================
 ``SamplingParams._validate_structured_outputs``  in the server: a request is read by us, and refused with our message
@@ -19,12 +19,13 @@ vLLM has no place for a backend that it does not know, so six of its methods are
 ``StructuredOutputManager.grammar_bitmask``      in the engine: the rows of a step are filled together
 ``StructuredOutputManager.validate_tokens``      in the engine: drafts go on with what must come next
 ``…._init_beam_search_structured_output``        in a program: ``LLM.beam_search`` gets our backend, and beams are forks
+``…Request.to_beam_search_params``              in the server: beams are refused for requests with a structure, which vLLM drops
 ==============================================  ======================================================================
 
 Everything else is vLLM's: the threads that compile, the buffer of masks and who applies it, speculation, reasoning. A backend that is set in
 ``--structured-outputs-config`` makes no difference.
 
-The last one lets vLLM decide which row belongs to which request and which draft, and writes down the rows that it asks for. Then all requests without drafts are filled by one call, on
+``grammar_bitmask`` lets vLLM decide which row belongs to which request and which draft, and writes down the rows that it asks for. Then all requests without drafts are filled by one call, on
 our threads, and each request with drafts by one call for its whole chain.
 
 With speculation by ``ngram`` or ``suffix`` a text without a choice is taken by drafts: where the engine has fewer of them than it may have, those behind them are the tokens that the tokenizer makes of the text that must come. These
@@ -34,7 +35,7 @@ Environment variables of the server:
 
 ``MASKWRIGHT_CACHE=FOLDER``   what was compiled is kept there, and is ready after a restart
 ``MASKWRIGHT_AHEAD=1``        idle workers compute masks ahead while the model thinks, and ``0`` that they do not; without it they do where there are four cores or more
-``PROMETHEUS_MULTIPROC_DIR``  vLLM's own: with it our counters stand in ``/metrics``, too
+``PROMETHEUS_MULTIPROC_DIR``  vLLM's own: with it our numbers stand in ``/metrics``, too
 ``MASKWRIGHT_FINISH=1``       ``max_tokens`` of a request is a budget: what is written is complete before they are spent. A request for which they are too few fails. A schema may say
                               so for itself: ``"x-maskwright": {"finish": true}``
 
@@ -52,6 +53,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import sys
 import threading
 import weakref
 from concurrent.futures import Future
@@ -75,6 +77,7 @@ from ._metrics import told
 from ._plugins import asked
 from ._requests import JsonOptions, constraint, own_options
 from ._rows import allow_end, fill_or_end, fits
+from ._warnings import Warned
 from .errors import BudgetError, CompileTimeout, Error, LimitError
 
 __all__ = ["Backend", "BeamBackend", "BeamGrammar", "Grammar", "install"]
@@ -154,6 +157,7 @@ def install() -> None:
     StructuredOutputManager._create_grammar = our_create_grammar
     _replace_drafts()
     _replace_beams()
+    _refuse_beams_over_http()
     _replace_validation()
 
 
@@ -193,6 +197,31 @@ def _replace_beams() -> None:
     Beams._init_beam_search_structured_output = our_init
 
 
+#: What asks for beams over HTTP. Only a process that serves has these modules, and before plug-ins are loaded; others need not import them.
+_BEAM_REQUESTS = {
+    "vllm.entrypoints.openai.chat_completion.protocol": "ChatCompletionRequest",
+    "vllm.entrypoints.openai.completion.protocol": "CompletionRequest",
+}
+
+
+def _refuse_beams_over_http() -> None:
+    for module, name in _BEAM_REQUESTS.items():
+        request = getattr(sys.modules.get(module), name, None)
+        if hasattr(request, "to_beam_search_params") and hasattr(request, "extract_structured_outputs"):
+            request.to_beam_search_params = _without_a_structure(request.to_beam_search_params)
+
+
+def _without_a_structure(to_beam_search_params: Any) -> Any:
+    @functools.wraps(to_beam_search_params)
+    def ours(self: Any, *given: Any, **named: Any) -> Any:
+        if self.extract_structured_outputs() is not None:
+            message = "structured output: over HTTP, vLLM searches by beams without the structure; leave out `use_beam_search`, or call LLM.beam_search in a program"
+            raise VLLMValidationError(message)
+        return to_beam_search_params(self, *given, **named)
+
+    return ours
+
+
 def _replace_validation() -> None:
     validate = SamplingParams._validate_structured_outputs
 
@@ -218,6 +247,7 @@ class Backend(StructuredOutputBackend):
         self.compiler = compiler(Vocabulary.from_tokenizer(tokenizer, size=vocab_size))
         self.cache_file = opened(self.compiler)
         self.told = told(self.compiler)
+        self._warned = Warned(logger)
         self.step: _Step | None = None
         self.drafts = _forced_drafts(vllm_config)
         self._finishes = asked("MASKWRIGHT_FINISH", False)
@@ -230,7 +260,7 @@ class Backend(StructuredOutputBackend):
     ) -> Grammar:
         """Compile a request for which only the options of the server count."""
         options = _json_options(self.vllm_config.structured_outputs_config, None)
-        return self._compile(constraint(_KINDS[request_type], grammar_spec, options), stop_token_ids)
+        return self._compile(constraint(_KINDS[request_type], grammar_spec, options, finishes=True), stop_token_ids)
 
     def compile_request(self, request: Any) -> Grammar:
         """Compile a request with its own options."""
@@ -254,6 +284,7 @@ class Backend(StructuredOutputBackend):
         except CompileTimeout as error:
             # vLLM takes a TimeoutError for "not yet", and would ask again for ever.
             raise LimitError(str(error)) from error
+        self._warned.tell(wanted, compiled)
         grammar = Grammar(compiled.matcher(stop_tokens=stops, budget=budget), self, budget)
         if self.cache_file is not None:
             self.cache_file.save_soon()
@@ -368,7 +399,9 @@ class BeamBackend(Backend):
 
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int, params: StructuredOutputsParams) -> None:
         super().__init__(vllm_config, tokenizer, vocab_size)
-        compiled = self.compiler.compile(_constraint(params, vllm_config.structured_outputs_config))
+        wanted = _constraint(params, vllm_config.structured_outputs_config, finishes=False)
+        compiled = self.compiler.compile(wanted)
+        self._warned.tell(wanted, compiled)
         self._start = compiled.matcher()
         # The matchers of this step and of the one before, by what their beams have written.
         self._known: dict[tuple[int, ...], Matcher] = {}
@@ -524,9 +557,9 @@ def _log(error: LimitError | None) -> None:
         logger.error("a request ends: %s", error)
 
 
-def _constraint(params: StructuredOutputsParams, config: Any) -> Constraint:
+def _constraint(params: StructuredOutputsParams, config: Any, finishes: bool = True) -> Constraint:
     request_type, text = get_structured_output_key(params)
-    return constraint(_KINDS[request_type], text, _json_options(config, params))
+    return constraint(_KINDS[request_type], text, _json_options(config, params), finishes=finishes)
 
 
 def _json_options(config: Any, params: StructuredOutputsParams | None) -> JsonOptions:

@@ -9,7 +9,9 @@ import pathlib
 import tempfile
 import unittest
 
+import maskwright as mw
 from maskwright import audit
+from maskwright._probes import Prober
 from support import needs
 
 
@@ -40,6 +42,8 @@ class Audit(unittest.TestCase):
             {"prompt": "x", "structured_outputs": {"choice": ["a", "b"]}},
             {"prompt": "x", "sampling_params": {"regex": "[ab]+", "ebnf": 'root ::= "a"'}},
             {"messages": [], "response_format": {"type": "structural_tag", "format": {"type": "const_string", "value": "a"}}},
+            {"prompt": "x", "guided_json": {"type": "null"}},
+            {"prompt": "x", "guided_choice": ["a"]},
         ]
         self.write("c.jsonl", "\n".join([*map(json.dumps, lines), "not json", json.dumps({"messages": []})]))
         self.write("d.lark", 'start: "a"')
@@ -50,7 +54,7 @@ class Audit(unittest.TestCase):
         kinds = [case.kind for case in cases]
         self.assertEqual(
             kinds,
-            ["json_schema", "json_schema", "json_schema", "json_schema", "json_object", "choice", "regex", "grammar", "structural_tag", "grammar", "regex"],
+            ["json_schema", "json_schema", "json_schema", "json_schema", "json_object", "choice", "regex", "grammar", "structural_tag", "json_schema", "choice", "grammar", "regex"],
         )
         self.assertEqual(cases[1].documents, [("1", True), ('"x"', False)])
         self.assertEqual(cases[-1].text, "[0-9]+")
@@ -83,6 +87,49 @@ class Audit(unittest.TestCase):
         first = json.loads(out.splitlines()[0])
         self.assertIsNone(first["engines"]["maskwright"]["error"])
         self.assertIsNotNone(first["engines"]["llguidance"]["error"])
+
+    def test_documents_that_one_keyword_forbids(self):
+        schema = {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "not": {"const": "x"}},
+                "n": {"type": "integer", "multipleOf": 3, "maximum": 40},
+                "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+            },
+            "required": ["city"],
+            "additionalProperties": False,
+        }
+        probes = Prober(120).probes(json.dumps(schema))
+        self.assertEqual(probes, Prober(120).probes(json.dumps(schema)))
+        judge = mw.Compiler(mw.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), b"<end>"], eos=256)).compile(schema)
+        for probe in probes:
+            matcher = judge.matcher()
+            try:
+                matcher.accept_bytes(probe.document)
+                self.assertEqual(matcher.is_accepting(), probe.keyword is None, probe)
+            except mw.TokenError:
+                self.assertIsNotNone(probe.keyword, probe)
+        for keyword in ("/required", "/additionalProperties", "/properties/city/not", "/properties/n/multipleOf", "/properties/n/maximum", "/properties/tags/uniqueItems", None):
+            self.assertIn(keyword, [probe.keyword for probe in probes])
+        self.assertEqual(Prober(5).probes('{"type": "nothing"}'), [])
+
+    def test_what_an_engine_ignores_is_told(self):
+        class Careless(audit.Engine):
+            name = "careless"
+
+            def compile(self, case):
+                schema = json.loads(case.text)
+                schema.pop("uniqueItems", None)
+                return super().compile(audit.Case(case.at, case.kind, json.dumps(schema | {"minItems": 1})))
+
+        vocabulary = audit.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), b"<end>"], eos=256)
+        case = audit.Case("x", "json_schema", '{"type": "array", "items": {"type": "integer"}, "uniqueItems": true}')
+        probes = Prober(80).probes(case.text)
+        ours, careless = (audit.audit(case, kind(vocabulary), probes) for kind in (audit.Engine, Careless))
+        self.assertEqual(ours.remarks, [])
+        self.assertEqual(careless.remarks[0], "rejects []")
+        self.assertRegex(careless.remarks[1], r"^ignores /uniqueItems: accepts \[")
+        self.assertEqual(len(careless.remarks), 2)
 
     def test_documents_that_are_judged_otherwise(self):
         self.write("a.json", {"schema": {"type": "integer"}, "tests": [{"data": "x", "valid": True}]})

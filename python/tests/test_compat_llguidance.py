@@ -198,6 +198,42 @@ class Llguidance:
         with self.assertRaises(AssertionError):
             arrays.fill_next_token_bitmask(matchers[0], mask.astype(np.int64), 0)
 
+    @needs("numpy")
+    def test_names_of_parameters(self):
+        """As they are called by keyword."""
+        np = importlib.import_module("numpy")
+        arrays = importlib.import_module(f"{self.module}.numpy")
+        matcher = self.matcher("start: /[0-9]+/")
+        self.assertTrue(matcher.consume_tokens(tokens=self.tokenizer.tokenize_str("7")))
+        words = (self.tokenizer.vocab_size + 31) // 32
+        masks = np.full((4, words), 7, dtype=np.int32)
+        place = {"trg_ptr": masks.ctypes.data, "trg_bytes": 4 * words}
+        matcher.unsafe_compute_mask_ptr(**place)
+        self.assertEqual(ones(masks[0].view(np.uint32)), self.allowed(matcher))
+        # One mask behind each guessed token that may come; the last may not.
+        draft = [*self.tokenizer.tokenize_str("12"), 9891]
+        matcher.unsafe_compute_mask_ptr_with_draft_token(**place, draft_tokens=[*draft[:1], draft[-1]])
+        fork = matcher.deep_copy()
+        fork.consume_tokens(draft[:1])
+        self.assertEqual([ones(mask.view(np.uint32)) for mask in masks[:2]], [self.allowed(matcher), self.allowed(fork)])
+        self.assertTrue((masks[2:] == 7).all())
+        executor = self.llg.LLExecutor(num_threads=1)
+        executor.unsafe_compute_mask_ptr(interpreters=[(matcher, 3)], trg_ptr=masks.ctypes.data, one_mask_bytes=4 * words, trg_batch_size=4)
+        self.assertEqual(ones(masks[3].view(np.uint32)), self.allowed(matcher))
+        self.assertEqual(executor.consume_token_par(matchers_and_tokens=[(matcher, draft[0])]), [True])
+        self.llg.LarkCompiler().compile(lark='start: "a"', check=True)
+        self.llg.RegexCompiler().compile(regex="a+", check=True)
+        self.llg.JsonCompiler(json_allowed_escapes=None, json_allow_general_unicode_escapes=False).compile(schema="{}", check=True)
+        with self.assertRaises(TypeError):
+            self.llg.LLParserLimits(7)
+        # A row of logits may have one dimension, or the mask.
+        expected = np.zeros(self.tokenizer.vocab_size, dtype=np.float32)
+        expected[np.setdiff1d(np.arange(expected.size), self.allowed(matcher))] = -np.inf
+        for logits, mask in ((np.zeros_like(expected), masks[:1]), (np.zeros_like(expected)[None], masks[0])):
+            arrays.fill_next_token_bitmask(matcher, masks)
+            arrays.apply_token_bitmask_inplace(logits=logits, mask=mask)
+            self.assertTrue((logits == expected).all())
+
     def test_bytes_as_tokens(self):
         tokenizer = self.llg.LLTokenizer("byte")
         self.assertEqual((tokenizer.vocab_size, tokenizer.eos_token, tokenizer.is_canonical), (262, 261, True))
@@ -234,6 +270,13 @@ class Llguidance:
             written = self.llg.regex_to_lark(pattern, **options)
             self.assertEqual(written, wanted)
             self.assertFalse(self.llg.LLMatcher(self.tokenizer, f"start: /{written}/").is_error())
+
+    def test_what_looks_like_lark(self):
+        module = importlib.import_module(f"{self.module}.gbnf_to_lark")
+        for text, is_lark in [('start: "a"', True), ('%llguidance {}\nstart : "a"', True), ('root ::= "a"', False), ('a: "b"', False), ('x: "::="\nstart: x', True)]:
+            self.assertEqual(module.is_lark_syntax(text), is_lark, text)
+            if is_lark:
+                self.assertEqual(module.any_to_lark(text), text)
 
     def test_grammars_of_llama_cpp(self):
         module = importlib.import_module(f"{self.module}.gbnf_to_lark")
@@ -301,6 +344,20 @@ class Llguidance:
         prompt = prompted.process_prompt([9906])
         whole = [9906, *self.tokenizer.tokenize_str("the answer is yes")]
         self.assertEqual(prompt, whole[: len(prompt)])
+        self.assertEqual(prompted.log_level, 0)
+
+    @needs("numpy")
+    def test_masks_of_interpreters(self):
+        arrays = importlib.import_module(f"{self.module}.numpy")
+        interpreter = self.llg.LLInterpreter(self.tokenizer, self.llg.grammar_from("regex", "yes|no"), log_level=0)
+        interpreter.start_without_prompt()
+        mask = arrays.allocate_token_bitmask(2, self.tokenizer.vocab_size)
+        arrays.fill_next_token_bitmask(interpreter, mask, 1)
+        matcher = self.matcher(self.llg.grammar_from("regex", "yes|no"))
+        self.assertEqual(ones(mask[1].view("uint32")), self.allowed(matcher))
+        mask[:] = 0
+        interpreter.unsafe_compute_mask_ptr(trg_ptr=mask.ctypes.data, trg_bytes=mask[0].nbytes)
+        self.assertEqual(ones(mask[0].view("uint32")), self.allowed(matcher))
 
     def masks_along(self, grammar: str, text: str) -> list[list[int]]:
         matcher, masks = self.matcher(grammar), []

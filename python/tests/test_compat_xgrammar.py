@@ -536,6 +536,36 @@ class WithoutTensors(unittest.TestCase):
                 wrong()
         old = tags.StructuralTag.from_legacy_structural_tag([tags.StructuralTagItem(begin="<f>", schema={"type": "integer"}, end="</f>")], ["<f>"])
         self.assertTrue(self.accepts(self.xgr.Grammar.from_structural_tag(old), "a<f>1</f>b"))
+        other = tag.model_copy(update={"end": "</m>"})
+        self.assertEqual((other.end, tag.end, other.content), ("</m>", "</n>", tag.content))
+        self.assertIsNot(tag.model_copy(deep=True).content, tag.content)
+        with self.assertRaisesRegex(ValueError, "colour"):
+            tag.model_copy(update={"colour": 1})
+
+    @needs("pydantic")
+    def test_parts_in_models_of_pydantic(self):
+        """Servers have a tag as a field of a request, beside others."""
+        import pydantic
+
+        tags = importlib.import_module("maskwright.compat.xgrammar.structural_tag")
+
+        class Text(pydantic.BaseModel):
+            type: str
+            text: str
+
+        class Request(pydantic.BaseModel):
+            response_format: Text | tags.StructuralTag | None = None
+
+        written = {"type": "structural_tag", "format": {"type": "tag", "begin": "<n>", "content": {"type": "any_text"}, "end": "</n>"}}
+        request = Request(response_format=written)
+        self.assertIsInstance(request.response_format.format.content, tags.AnyTextFormat)
+        self.assertEqual(request.model_dump(), {"response_format": written})
+        self.assertEqual(Request.model_validate_json(request.model_dump_json()), request)
+        self.assertIsInstance(Request(response_format={"type": "text", "text": "a"}).response_format, Text)
+        with self.assertRaisesRegex(pydantic.ValidationError, "missing"):
+            Request(response_format={"type": "structural_tag"})
+        schema = Request.model_json_schema()
+        self.assertIn("structural_tag", str(schema))
 
     def test_tags_of_models(self):
         tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}}}

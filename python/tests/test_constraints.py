@@ -197,7 +197,11 @@ class Requests(unittest.TestCase):
     def test_options_of_a_schema(self):
         said = {"formats": "annotation", "numbers": "any", "key_order": "any", "whitespace": "compact"}
         schema = json.dumps({"type": "string", "format": "date", "x-maskwright": {**said, "finish": True}})
-        self.assertEqual(requested("json_schema", schema), mw.json_schema(schema, **said))
+        self.assertEqual(requested("json_schema", schema, finishes=True), mw.json_schema(schema, **said))
+        # Who does not know how many tokens there are cannot promise it.
+        with self.assertRaisesRegex(mw.ConstraintError, "^/x-maskwright/finish: "):
+            requested("json_schema", schema)
+        self.assertEqual(requested("json_schema", schema.replace("true", "false")).kind, "json_schema")
         for wrong, message in (({"formats": "some"}, "known are enforced, annotation"), ({"format": "annotation"}, "/x-maskwright/format: there is no such option")):
             with self.assertRaisesRegex(mw.ConstraintError, message):
                 requested("json_schema", json.dumps({"x-maskwright": wrong}))

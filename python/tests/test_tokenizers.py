@@ -294,12 +294,79 @@ class Slow(unittest.TestCase):
         self.assertEqual((mw.Vocabulary.from_tokenizer(wrapper).eos, len(mw.Vocabulary.from_tokenizer(wrapper))), ([257], 260))
 
     @needs("transformers")
-    def test_others_are_refused_by_class(self):
+    def test_bytes_by_their_number(self):
         from transformers import ByT5Tokenizer
 
-        refusal = "made of ByT5Tokenizer: it is written in Python and has neither a SentencePiece model nor an encoding of tiktoken inside.*; give its tokens"
-        with self.assertRaisesRegex(mw.VocabularyError, refusal):
-            mw.Vocabulary.from_tokenizer(ByT5Tokenizer())
+        theirs = ByT5Tokenizer()
+        theirs.add_tokens(["<tool>"])
+        vocabulary = mw.Vocabulary.from_tokenizer(theirs)
+        self.assertEqual([vocabulary.token_bytes(3 + byte) for byte in range(256)], BYTES)
+        self.assertEqual((vocabulary.eos, vocabulary.specials["<pad>"], vocabulary.specials["<extra_id_0>"]), ([1], 0, 259))
+        self.assertEqual((vocabulary.token_bytes(384), len(vocabulary)), (b"<tool>", len(theirs)))
+        matcher = mw.Compiler(vocabulary).compile(mw.choice(["Zoë", "<tool>"])).matcher()
+        self.assertEqual(matcher.accept_all(theirs.encode("Zoë")), 5)
+        self.assertTrue(matcher.is_terminated())
+
+    def byte_level(self, says=None, between=""):
+        """A tokenizer as GPT-2's was, before all of them were fast ones."""
+        letters = gpt2_letters()
+
+        class Tokenizer:
+            byte_decoder = {letter: byte for byte, letter in enumerate(letters)}
+            encoder = {letter: at for at, letter in enumerate(letters)} | {letters[32] + "h" + letters[0xC3]: 256, "<|endoftext|>": 257}
+            added_tokens_decoder, all_special_ids, all_special_tokens, eos_token_id = {}, [257], ["<|endoftext|>"], 257
+            convert_ids_to_tokens = None
+
+            def get_vocab(self):
+                return self.encoder
+
+            def convert_tokens_to_string(self, tokens):
+                text = bytes(self.byte_decoder[letter] for letter in between.join(tokens)).decode("utf-8", "replace")
+                return text if says is None else says(text)
+
+        return Tokenizer()
+
+    def words(self):
+        """Words that are joined by blanks, all of characters below 256."""
+        from transformers.tokenization_python import PreTrainedTokenizer
+
+        class Words(PreTrainedTokenizer):
+            vocab_size = 3
+
+            def get_vocab(self):
+                return {"the": 0, "cat": 1, "é": 2}
+
+            def _convert_token_to_id(self, token):
+                return self.get_vocab().get(token)
+
+            def _convert_id_to_token(self, index):
+                return list(self.get_vocab())[index]
+
+        return Words()
+
+    def test_bytes_as_gpt2_writes_them(self):
+        vocabulary = mw.Vocabulary.from_tokenizer(self.byte_level())
+        self.assertEqual([vocabulary.token_bytes(token) for token in range(257)], [*BYTES, b" h\xc3"])
+        self.assertEqual((vocabulary.eos, vocabulary.specials, vocabulary.size), ([257], {"<|endoftext|>": 257}, 258))
+
+    @needs("transformers")
+    def test_others_are_refused_by_class(self):
+        from transformers import MyT5Tokenizer
+
+        refusal = "made of {}: it is written in Python, has neither a SentencePiece model nor an encoding of tiktoken inside, and does not write bytes as characters.*; give its tokens"
+        with self.assertRaisesRegex(mw.VocabularyError, refusal.format("Tokenizer")):
+            # It decodes its tokens in another way.
+            mw.Vocabulary.from_tokenizer(self.byte_level(str.strip))
+        with self.assertRaisesRegex(mw.VocabularyError, refusal.format("Tokenizer")):
+            # It puts something between them.
+            mw.Vocabulary.from_tokenizer(self.byte_level(between=gpt2_letters()[32]))
+        with self.assertRaisesRegex(mw.VocabularyError, refusal.format("Words")):
+            mw.Vocabulary.from_tokenizer(self.words())
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "byte_maps.json"
+            path.write_text(json.dumps({"decompose_map": {}, "merge_map": {}}))
+            with self.assertRaisesRegex(mw.VocabularyError, refusal.format("MyT5Tokenizer")):
+                mw.Vocabulary.from_tokenizer(MyT5Tokenizer(vocab_file=str(path)))
 
 
 class LlamaCpp(unittest.TestCase):

@@ -351,6 +351,7 @@ fn a_text_has_a_place() {
 #[test]
 fn an_audit_without_the_package_says_what_to_do() {
     check(&["audit", ".", "--python", "no-such-python"], 2, "no-such-python cannot be run");
+    check(&["audit", ".", "--draws", "some"], 2, "invalid value 'some' for '--draws <N>'");
     // A program that has no modules at all.
     check(&["audit", ".", "--python", "false"], 2, "does not have the package maskwright");
 }

@@ -163,6 +163,10 @@ def ask_everything():
         status, text = refused(structured_outputs=wrong)
         assert status == 400 and "structured output" in text, (status, text)
         print("refused          ", json.loads(text)["error"]["message"][:110])
+    # vLLM searches by beams without the structure there.
+    status, text = refused(structured_outputs={"regex": "[ab]{3}"}, use_beam_search=True, n=2)
+    assert status == 400 and "use_beam_search" in text, (status, text)
+    assert chat("Hello", use_beam_search=True, n=2, max_tokens=4)["message"]["content"]
     # And a request without a structure is none of our business.
     assert chat("Hello")["message"]["content"]
 

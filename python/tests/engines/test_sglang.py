@@ -137,6 +137,12 @@ def test_what_is_wrong_is_told_to_the_client(backend, key, words):
     assert hit and isinstance(again, base.InvalidGrammarObject)
 
 
+def test_a_finish_cannot_be_promised(backend):
+    refused = get(backend, ("json", '{"type": "null", "x-maskwright": {"finish": true}}'))
+    assert isinstance(refused, base.InvalidGrammarObject) and "/x-maskwright/finish" in refused.error_message
+    assert isinstance(get(backend, ("json", '{"type": "null", "x-maskwright": {"finish": false}}')), plugin.Grammar)
+
+
 def test_what_others_refuse(backend):
     schema = {"type": "array", "uniqueItems": True, "items": {"type": "integer", "multipleOf": 3, "not": {"const": 6}}}
     assert isinstance(get(backend, ("json", json.dumps(schema))), plugin.Grammar)
@@ -386,3 +392,10 @@ def test_whatever_is_asked_for_the_scheduler_lives_on(backend, vocabulary, kind,
     if isinstance(answer, base.InvalidGrammarObject):
         assert answer.error_message
     assert mask_of(get(backend, ("regex", "[0-9]")))
+
+
+def test_what_a_constraint_does_not_say_is_logged_once(tokenizer, caplog):
+    backend = plugin.Backend(tokenizer, WIDTH)
+    for _ in range(2):
+        assert isinstance(backend.dispatch_json('{"type": "string", "format": "guid"}'), plugin.Grammar)
+    assert caplog.text.count("did you mean uuid?") == 1

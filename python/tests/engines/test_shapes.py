@@ -94,3 +94,20 @@ def test_sglang_jax(small):
         other.accept_token(END + 40)
     backend.reset()
     backend.shutdown()
+
+
+def test_sglang_jax_keeps_what_was_compiled(small, monkeypatch, tmp_path, caplog):
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path))
+    for hits in (0, 1):
+        backend = sglang_jax.Backend(small, num_threads=1)
+        future, _ = backend.get_cached_or_future_value(("json", '{"type": "array", "format": "list"}'))
+        grammar = future.result()
+        assert backend._compiler.statistics()["requests"]["hit"] == hits
+        assert "no format of this name" in caplog.text
+        # White space is tidy, as in the other servers: no two spaces.
+        grammar.accept_token(*tokens("["))
+        grammar.accept_token(*tokens(" "))
+        with pytest.raises(ValueError):
+            grammar.accept_token(*tokens(" "))
+        backend.shutdown()
+    assert list(tmp_path.glob("*.maskwright"))

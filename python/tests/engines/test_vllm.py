@@ -6,6 +6,9 @@ and walk the same way.
 
 import json
 import os
+import re
+import subprocess
+import sys
 import time
 from types import SimpleNamespace
 
@@ -693,7 +696,24 @@ def test_beams_are_forks(tokenizer, vocabulary):
     backend.destroy()
 
 
-def test_counters_are_told_where_somebody_collects_them(tokenizer, vocabulary, monkeypatch, tmp_path):
+def test_beams_over_http_are_refused_with_a_structure(monkeypatch):
+    class Request:
+        def __init__(self, structure):
+            self.extract_structured_outputs = lambda: structure
+
+        def to_beam_search_params(self, max_tokens, defaults):
+            return max_tokens
+
+    Request.extract_structured_outputs = None
+    monkeypatch.setitem(sys.modules, "vllm.entrypoints.openai.completion.protocol", SimpleNamespace(CompletionRequest=Request))
+    monkeypatch.setitem(sys.modules, "vllm.entrypoints.openai.chat_completion.protocol", None)
+    plugin._refuse_beams_over_http()
+    assert Request(None).to_beam_search_params(7, {}) == 7
+    with pytest.raises(VLLMValidationError, match="use_beam_search"):
+        Request(StructuredOutputsParams(regex="a")).to_beam_search_params(7, {})
+
+
+def test_counters_are_told_where_somebody_collects_them(tokenizer, vocabulary, monkeypatch, tmp_path, caplog):
     from maskwright import _metrics
 
     class Metric:
@@ -713,7 +733,7 @@ def test_counters_are_told_where_somebody_collects_them(tokenizer, vocabulary, m
             self.values[self.at] = value
 
     made = {}
-    client = SimpleNamespace(Counter=Metric, Gauge=Metric)
+    client = SimpleNamespace(Counter=Metric, Gauge=Metric, Histogram=lambda name, text, labels, buckets: Metric(name, text, labels))
     monkeypatch.setitem(__import__("sys").modules, "prometheus_client", client)
     monkeypatch.setattr(_metrics.Told, "_known", {})
     monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
@@ -737,3 +757,68 @@ def test_counters_are_told_where_somebody_collects_them(tokenizer, vocabulary, m
     assert sum(compiled.values()) == 1
     told.tell(now=told._when + 2)
     assert sum(compiled.values()) == 2
+    # The stand-in has histograms without cells, which is told once and does not keep the rest from being told.
+    assert caplog.text.count("keeps its histograms in another way") == 1 and not told._has_failed
+
+
+# The process that answers `/metrics` is not the one that counts.
+COUNTS = """
+import sys
+import maskwright as mw
+from maskwright import _metrics
+
+compiler = mw.Compiler(mw.Vocabulary.from_tokens([b"a", b"b", b"<end>"], eos=2))
+told = _metrics.told(compiler)
+for pattern in ("a+", "b+", "(ab)+"):
+    compiler.compile(mw.regex(pattern))
+    told.tell(now=told._when + 2)
+sys.stdout.write(compiler.prometheus())
+"""
+COLLECTS = """
+import sys
+from prometheus_client import CollectorRegistry, generate_latest, multiprocess
+
+registry = CollectorRegistry()
+multiprocess.MultiProcessCollector(registry)
+sys.stdout.write(generate_latest(registry).decode())
+"""
+
+
+def test_another_process_reads_the_same_numbers(tmp_path):
+    pytest.importorskip("prometheus_client")
+
+    def run(program):
+        environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+        return subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True).stdout
+
+    def samples(page, name):
+        found = {}
+        for line in page.splitlines():
+            if line.startswith((f"{name}_bucket{{", f"{name}_sum", f"{name}_count")) and 'kind="regex"' in line:
+                sample, value = line.rsplit(" ", 1)
+                bound = re.search('le="([^"]+)"', sample)
+                found[sample.partition("{")[0], float(bound[1]) if bound else None] = float(value)
+        return found
+
+    name = "maskwright_compile_seconds"
+    ours, theirs = samples(run(COUNTS), name), samples(run(COLLECTS), name)
+    assert ours[f"{name}_count", None] == ours[f"{name}_bucket", float("inf")] == 3
+    assert theirs.keys() == ours.keys() and theirs == pytest.approx(ours)
+
+
+def test_what_a_constraint_does_not_say_is_logged_once(tokenizer, vocabulary, monkeypatch, caplog):
+    m = manager(tokenizer, monkeypatch)
+    schema = {"type": "object", "properties": {"a": {"type": "string", "maxLenght": 2}}}
+    for name in ("a", "b"):
+        ready(m, request := Request(name, json=schema))
+        assert isinstance(request.grammar, plugin.Grammar)
+    assert caplog.text.count("/properties/a/maxLenght constrains nothing; did you mean maxLength?") == 1
+    caplog.clear()
+    ready(m, Request("c", json={"type": "object", "properties": {f"key{n}": {"format": "phone"} for n in range(30)}}))
+    assert len(caplog.records) == 8 and "and 23 more warnings" in caplog.text
+    caplog.clear()
+    ready(m, Request("d", json={"pattern": r"^(a)\1$", "x-maskwright": {"strictness": "lenient"}}))
+    assert "not enforced" in caplog.text and "/pattern" in caplog.text
+    caplog.clear()
+    ready(m, Request("e", json={"type": "object"}))
+    assert not caplog.records

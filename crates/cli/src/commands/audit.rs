@@ -19,6 +19,9 @@ pub(crate) struct Args {
     /// A tokenizer file, for the times; without it tokens are bytes
     #[arg(long, value_name = "FILE")]
     tokenizer: Option<OsString>,
+    /// Documents that are drawn for each keyword of a schema to find out who ignores it; 0 for none [default: 80]
+    #[arg(long, value_name = "N")]
+    draws: Option<u32>,
     /// A line of JSON for each constraint
     #[arg(long)]
     pub(crate) json: bool,
@@ -64,6 +67,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     }
     if let Some(tokenizer) = &args.tokenizer {
         command.arg("--tokenizer").arg(tokenizer);
+    }
+    if let Some(draws) = args.draws {
+        command.arg("--draws").arg(draws.to_string());
     }
     command.arg("--").args(&args.paths);
     out.flush()?;

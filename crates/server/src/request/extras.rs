@@ -16,6 +16,8 @@ use crate::error::{ApiError, Result};
 
 /// The key of a schema under which it has options of its own.
 const OWN: &str = "x-maskwright";
+/// The key under which it has those of llguidance.
+const GUIDANCE: &str = "x-guidance";
 
 /// What a request says beside its constraint.
 #[derive(Debug, Clone, Default)]
@@ -65,15 +67,21 @@ impl Extras {
         Ok(Self { whitespace, key_order, strictness, dialect, numbers, formats, tokens, finish, decoding })
     }
 
-    /// What a schema says for itself at its top, under `x-maskwright`, in the words of the Python package and of its plug-ins.
+    /// What a schema says for itself at its top, in the words of the Python package and of its plug-ins under `x-maskwright`, or in those of llguidance under `x-guidance`. Where
+    /// both say something, ours counts.
     pub(crate) fn of_schema(schema: &str) -> Result<Self> {
-        if !schema.contains(OWN) {
+        if !schema.contains(OWN) && !schema.contains(GUIDANCE) {
             return Ok(Self::default());
         }
         // Compiling says what is wrong with it.
         let Ok(Value::Object(mut schema)) = serde_json::from_str(schema) else { return Ok(Self::default()) };
-        let Some(own) = schema.remove(OWN) else { return Ok(Self::default()) };
-        let mut own = Fields::new(own, OWN)?;
+        let own = schema.remove(OWN).map_or_else(|| Ok(Self::default()), Self::own)?;
+        let guidance = schema.remove(GUIDANCE).map_or_else(|| Ok(Self::default()), Self::guidance)?;
+        Ok(own.or(guidance))
+    }
+
+    fn own(said: Value) -> Result<Self> {
+        let mut own = Fields::new(said, OWN)?;
         let whitespace = match (own.text("whitespace_pattern")?, own.text("whitespace")?) {
             (Some(pattern), _) => Some(Whitespace::Pattern(pattern)),
             (None, Some(style)) => Some(whitespace(&own, &style)?),
@@ -90,6 +98,31 @@ impl Extras {
         };
         own.finish()?;
         Ok(extras)
+    }
+
+    fn guidance(said: Value) -> Result<Self> {
+        let mut said = Fields::new(said, GUIDANCE)?;
+        // It keeps a `oneOf` from being refused there, and here none is.
+        said.flag("coerce_one_of")?;
+        let strictness = said.flag("lenient")?.unwrap_or(false).then_some(Strictness::Lenient);
+        let pattern = said.text("whitespace_pattern")?;
+        let is_flexible = said.flag("whitespace_flexible")?;
+        let (item, key) = (said.text("item_separator")?, said.text("key_separator")?);
+        let whitespace = match (item.as_deref().unwrap_or(","), key.as_deref().unwrap_or(":")) {
+            _ if pattern.is_some() => pattern.map(Whitespace::Pattern),
+            _ if is_flexible.is_none() && item.is_none() && key.is_none() => None,
+            (",", ":") if is_flexible.unwrap_or(true) => Some(Whitespace::default()),
+            (",", ":") => Some(Whitespace::Compact),
+            (", ", ": ") => Some(Whitespace::Spaced),
+            _ => {
+                let path = said.at("item_separator");
+                let message =
+                    format!("'{path}' and 'key_separator' must be \",\" and \":\", or \", \" and \": \"");
+                return Err(ApiError::value(path, message));
+            }
+        };
+        said.finish()?;
+        Ok(Self { whitespace, strictness, ..Self::default() })
     }
 
     /// Takes over what only the others say.

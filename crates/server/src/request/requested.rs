@@ -526,6 +526,53 @@ mod tests {
     }
 
     #[test]
+    fn a_schema_may_have_options_in_the_words_of_llguidance() {
+        let schemas = |said: Value| {
+            let schema =
+                json!({"type": "object", "x-guidance": said["guidance"], "x-maskwright": said["own"]});
+            read(json!({"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}}))
+                .map(|requested| requested.unwrap().options.json_schema)
+        };
+        let none = settings().options.json_schema.whitespace;
+        for (guidance, own, whitespace) in [
+            (json!({}), json!({}), none.clone()),
+            (json!({"coerce_one_of": true, "key_separator": null}), json!({}), none),
+            (json!({"whitespace_flexible": true}), json!({}), Whitespace::default()),
+            (json!({"whitespace_flexible": false}), json!({}), Whitespace::Compact),
+            (json!({"item_separator": ",", "key_separator": ":"}), json!({}), Whitespace::default()),
+            (json!({"item_separator": ", ", "key_separator": ": "}), json!({}), Whitespace::Spaced),
+            (
+                json!({"whitespace_pattern": " ?", "whitespace_flexible": false}),
+                json!({}),
+                Whitespace::Pattern(" ?".into()),
+            ),
+            // Where both say something, ours counts.
+            (json!({"whitespace_flexible": false}), json!({"whitespace": "spaced"}), Whitespace::Spaced),
+        ] {
+            let found = schemas(json!({"guidance": guidance, "own": own})).unwrap();
+            assert_eq!(
+                (&found.whitespace, found.strictness),
+                (&whitespace, Strictness::Standard),
+                "{guidance}"
+            );
+        }
+        let lenient =
+            |own: Value| schemas(json!({"guidance": {"lenient": true}, "own": own})).unwrap().strictness;
+        assert_eq!(lenient(json!({})), Strictness::Lenient);
+        assert_eq!(lenient(json!({"strictness": "closed"})), Strictness::Closed);
+        for (wrong, param, code) in [
+            (json!({"item_separator": ";"}), "x-guidance.item_separator", "invalid_value"),
+            (json!({"key_separator": ": "}), "x-guidance.item_separator", "invalid_value"),
+            (json!({"lenient": "yes"}), "x-guidance.lenient", "invalid_type"),
+            (json!({"lenent": true}), "x-guidance.lenent", "unknown_parameter"),
+            (json!(true), "x-guidance", "invalid_type"),
+        ] {
+            let error = schemas(json!({"guidance": wrong, "own": {}})).unwrap_err();
+            assert_eq!((error.param.as_deref(), error.code), (Some(param), Some(code)), "{wrong}");
+        }
+    }
+
+    #[test]
     fn one_constraint_and_nothing_unknown() {
         let error = |body: Value| {
             let error = read(body).unwrap_err();

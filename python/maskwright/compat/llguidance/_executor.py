@@ -18,52 +18,45 @@ class LLExecutor:
     def unsafe_compute_mask_ptr(
         self,
         interpreters: Sequence[tuple[LLMatcher, int]],
-        trg_pointer: int,
+        trg_ptr: int,
         one_mask_bytes: int,
         trg_batch_size: int,
     ) -> None:
         """Writes the masks of many matchers to an address, a row each. Whoever calls this vouches for it."""
         _check(interpreters, 2)
-        _check_place(interpreters, trg_pointer, one_mask_bytes, trg_batch_size)
-        words = at_address(trg_pointer, one_mask_bytes * trg_batch_size)
+        _check_place(interpreters, trg_ptr, one_mask_bytes, trg_batch_size)
+        words = at_address(trg_ptr, one_mask_bytes * trg_batch_size)
         rows = memoryview(words).cast("B").cast("I", (trg_batch_size, one_mask_bytes // 4))
         ready = [(inner, row) for matcher, row in interpreters if (inner := matcher._ready()) is not None]
         fill_masks([inner for inner, _ in ready], rows, [row for _, row in ready], threads=self._threads)
         for matcher, row in interpreters:
             if matcher._ready() is None:
-                matcher._fill(at_address(trg_pointer + row * one_mask_bytes, one_mask_bytes))
+                matcher._fill(at_address(trg_ptr + row * one_mask_bytes, one_mask_bytes))
 
     def unsafe_compute_mask_ptr_with_draft_token(
         self,
         interpreters: Sequence[tuple[LLMatcher, int, Sequence[int]]],
-        trg_pointer: int,
+        trg_ptr: int,
         one_mask_bytes: int,
         trg_batch_size: int,
     ) -> None:
         """The same with guessed tokens: the rows behind a matcher's own are the masks behind its tokens, as far as they may come. The others are left
         as they are."""
         _check(interpreters, 3)
-        _check_place(interpreters, trg_pointer, one_mask_bytes, trg_batch_size)
+        _check_place(interpreters, trg_ptr, one_mask_bytes, trg_batch_size)
         for matcher, row, draft in interpreters:
             size = (trg_batch_size - row) * one_mask_bytes
             if size < (1 + len(draft)) * one_mask_bytes:
                 raise ValueError(f"a draft of {len(draft)} tokens from row {row} on does not fit {trg_batch_size} rows")
-            matcher._fill(at_address(trg_pointer + row * one_mask_bytes, one_mask_bytes))
-            if matcher.is_error() or matcher.is_stopped():
-                continue
-            fork = matcher.deep_copy()
-            for number, token in enumerate(draft, row + 1):
-                if fork.try_consume_tokens([token]) == 0 or fork._ready() is None:
-                    break
-                fork._fill(at_address(trg_pointer + number * one_mask_bytes, one_mask_bytes))
+            matcher.unsafe_compute_mask_ptr_with_draft_token(trg_ptr + row * one_mask_bytes, one_mask_bytes, draft)
 
-    def consume_token_par(self, matchers: Sequence[tuple[LLMatcher, int]]) -> list[bool]:
+    def consume_token_par(self, matchers_and_tokens: Sequence[tuple[LLMatcher, int]]) -> list[bool]:
         """Gives each matcher its token."""
-        _check(matchers, 2)
-        for _, token in matchers:
+        _check(matchers_and_tokens, 2)
+        for _, token in matchers_and_tokens:
             if not isinstance(token, int):
                 raise TypeError(f"'{type(token).__name__}' object is not an instance of 'int'")
-        return [matcher.consume_token(token) for matcher, token in matchers]
+        return [matcher.consume_token(token) for matcher, token in matchers_and_tokens]
 
 
 def _check(entries: Sequence[tuple[Any, ...]], length: int) -> None:

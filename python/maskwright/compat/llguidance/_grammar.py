@@ -175,8 +175,7 @@ class _TextCompiler:
     def _grammar(self, text: str) -> str:
         raise NotImplementedError
 
-    def compile(self, text: str, check: bool = True) -> str:
-        """The grammar; raises ``ValueError`` if it is wrong."""
+    def _compile(self, text: str, check: bool) -> str:
         from ._matcher import LLMatcher
 
         grammar = self._grammar(text)
@@ -189,12 +188,20 @@ class _TextCompiler:
 class LarkCompiler(_TextCompiler):
     """Lark grammars."""
 
+    def compile(self, lark: str, check: bool = True) -> str:
+        """The grammar; raises ``ValueError`` if it is wrong."""
+        return self._compile(lark, check)
+
     def _grammar(self, text: str) -> str:
         return grammar_from("lark", text)
 
 
 class RegexCompiler(_TextCompiler):
     """Regular expressions."""
+
+    def compile(self, regex: str, check: bool = True) -> str:
+        """The grammar; raises ``ValueError`` if it is wrong."""
+        return self._compile(regex, check)
 
     def _grammar(self, text: str) -> str:
         return grammar_from("regex", text)
@@ -209,11 +216,21 @@ class JsonCompiler(_TextCompiler):
         whitespace_flexible: bool = False,
         coerce_one_of: bool = False,
         whitespace_pattern: str | None = None,
+        json_allowed_escapes: str | None = None,
+        json_allow_general_unicode_escapes: bool = False,
     ) -> None:
         self._options: dict[str, Any] = {"whitespace_flexible": whitespace_flexible, "coerce_one_of": coerce_one_of}
         self._options["whitespace_pattern"] = whitespace_pattern
         if separators is not None:
             self._options["item_separator"], self._options["key_separator"] = separators
+        # Which escapes a string may have is not offered, and asking for it is an error of the grammar.
+        self._options["json_allowed_escapes"] = json_allowed_escapes
+        if json_allow_general_unicode_escapes:
+            self._options["json_allow_general_unicode_escapes"] = True
+
+    def compile(self, schema: str, check: bool = True) -> str:
+        """The grammar; raises ``ValueError`` if it is wrong."""
+        return self._compile(schema, check)
 
     def _grammar(self, text: str) -> str:
         from ._matcher import LLMatcher

@@ -27,6 +27,7 @@ class LLInterpreter:
             raise ValueError(self._inner.get_error())
         self._tokenizer, self._jumps = tokenizer, enable_ff_tokens
         self._prompt: list[int] = []
+        self.log_level = log_level
 
     def deep_copy(self) -> LLInterpreter:
         """An independent interpreter at the same place."""
@@ -69,9 +70,9 @@ class LLInterpreter:
         self._inner._fill(trg)
         return _told(self.has_pending_stop())
 
-    def unsafe_compute_mask_ptr(self, trg_pointer: int, trg_byte_size: int) -> str:
+    def unsafe_compute_mask_ptr(self, trg_ptr: int, trg_bytes: int) -> str:
         """The same to an address."""
-        self._inner._fill(at_address(trg_pointer, trg_byte_size))
+        self._inner._fill(at_address(trg_ptr, trg_bytes))
         return _told(self.has_pending_stop())
 
     def commit_token(self, sampled_token: int | None) -> tuple[int, list[int]]:

@@ -16,7 +16,7 @@ _DEFAULTS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LLParserLimits:
     """Limits of llguidance's parser. This engine counts other things, so they are kept and of no effect: what bounds a mask here is ``mask_steps`` of ``maskwright.Compiler``."""
 

@@ -152,9 +152,9 @@ class LLMatcher:
         self._tokens.append(sampled_token)
         return True
 
-    def consume_tokens(self, sampled_tokens: Sequence[int]) -> bool:
+    def consume_tokens(self, tokens: Sequence[int]) -> bool:
         """Takes tokens one after the other."""
-        return all(self.consume_token(token) for token in sampled_tokens)
+        return all(self.consume_token(token) for token in tokens)
 
     def try_consume_tokens(self, tokens: Sequence[int]) -> int:
         """Takes tokens as long as they may come; returns how many. No error arises."""
@@ -199,9 +199,20 @@ class LLMatcher:
         bits = int.from_bytes(self.compute_bitmask(), "little")
         return bytes(200 if bits >> token & 1 else 0 for token in range(self._tokenizer.vocab_size))
 
-    def unsafe_compute_mask_ptr(self, trg_pointer: int, trg_byte_size: int) -> None:
+    def unsafe_compute_mask_ptr(self, trg_ptr: int, trg_bytes: int) -> None:
         """Writes the mask to an address. Whoever calls this vouches for it."""
-        self._fill(at_address(trg_pointer, trg_byte_size))
+        self._fill(at_address(trg_ptr, trg_bytes))
+
+    def unsafe_compute_mask_ptr_with_draft_token(self, trg_ptr: int, trg_bytes: int, draft_tokens: Sequence[int]) -> None:
+        """The same, and behind it the masks behind each of some guessed tokens, as far as they may come; ``trg_bytes`` is the size of one mask. The masks of the others are left as they are."""
+        self._fill(at_address(trg_ptr, trg_bytes))
+        if self.is_error() or self.is_stopped():
+            return
+        fork = self.deep_copy()
+        for number, token in enumerate(draft_tokens, 1):
+            if fork.try_consume_tokens([token]) == 0 or fork._ready() is None:
+                break
+            fork._fill(at_address(trg_ptr + number * trg_bytes, trg_bytes))
 
     def _fill(self, mask: Any, row: int = 0) -> None:
         ready = self._ready()

@@ -9,10 +9,12 @@
 
 from __future__ import annotations
 
+import re
+
 from ... import Error, grammar
 from ._grammar import one_grammar
 
-__all__ = ["any_to_lark", "gbnf_to_lark"]
+__all__ = ["any_to_lark", "gbnf_to_lark", "is_lark_syntax"]
 
 
 def gbnf_to_lark(text: str) -> str:
@@ -24,6 +26,11 @@ def gbnf_to_lark(text: str) -> str:
     return one_grammar("grammar", "grammar", text)
 
 
+def is_lark_syntax(text: str) -> bool:
+    """Whether a text is Lark: it has a rule ``start``, or options of llguidance."""
+    return any(re.match(r"\s*(?:%llguidance\b|start\s*:(?!:=))", line) for line in text.splitlines())
+
+
 def any_to_lark(text: str) -> str:
     """The same; a text that is Lark stays as it is."""
-    return text if "::=" not in text else gbnf_to_lark(text)
+    return text if is_lark_syntax(text) or "::=" not in text else gbnf_to_lark(text)

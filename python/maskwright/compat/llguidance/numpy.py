@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numpy import allocate_token_bitmask, apply_token_bitmask_inplace, get_bitmask_shape
+from ... import numpy as _numpy
+from ...numpy import allocate_token_bitmask, get_bitmask_shape
 from ._executor import LLExecutor
+from ._interpreter import LLInterpreter
 from ._matcher import LLMatcher
 
 __all__ = [
@@ -22,11 +24,21 @@ __all__ = [
 ]
 
 
-def fill_next_token_bitmask(interp: LLMatcher, bitmask: NDArray[np.int32], index: int = 0) -> None:
+def apply_token_bitmask_inplace(logits: NDArray[np.floating], mask: NDArray[np.int32]) -> None:
+    """Writes −∞ into the logits of forbidden tokens; a single row may have one dimension or two. A logit beyond the mask is forbidden."""
+    logits, mask = np.atleast_2d(logits), np.atleast_2d(mask)
+    assert mask.dtype == np.int32, "Mask must be int32"
+    assert logits.ndim == 2, "Logits must be 2D"
+    assert logits.shape[0] == mask.shape[0], "Batch size mismatch"
+    _numpy.apply_token_bitmask_inplace(logits, mask)
+
+
+def fill_next_token_bitmask(interp: LLMatcher | LLInterpreter, bitmask: NDArray[np.int32], index: int = 0) -> None:
     """Writes a matcher's mask into a row."""
     assert bitmask.dtype == np.int32, "Mask must be int32"
     assert bitmask.ndim == 2, "Mask must be 2D"
-    interp._fill(bitmask[index])
+    inner = interp._inner if isinstance(interp, LLInterpreter) else interp
+    inner._fill(bitmask[index])
 
 
 def fill_next_token_bitmask_par(

@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 
-from ...torch import allocate_token_bitmask, apply_token_bitmask_inplace, get_bitmask_shape
+from ... import torch as _torch
+from ...torch import allocate_token_bitmask, get_bitmask_shape
 from . import numpy as _numpy
 from .numpy import consume_token_par
 from ._executor import LLExecutor
+from ._interpreter import LLInterpreter
 from ._matcher import LLMatcher
 
 __all__ = [
@@ -24,7 +26,16 @@ __all__ = [
 ]
 
 
-def fill_next_token_bitmask(interp: LLMatcher, bitmask: torch.Tensor, index: int = 0) -> None:
+def apply_token_bitmask_inplace(logits: torch.Tensor, mask: torch.Tensor) -> None:
+    """Writes −∞ into the logits of forbidden tokens; a single row may have one dimension or two. A logit beyond the mask is forbidden."""
+    logits, mask = (one.unsqueeze(0) if one.dim() == 1 else one for one in (logits, mask))
+    assert mask.dtype == torch.int32, "Mask must be int32"
+    assert logits.dim() == 2, "Logits must be 2D"
+    assert logits.shape[0] == mask.shape[0], "Batch size mismatch"
+    _torch.apply_token_bitmask_inplace(logits, mask)
+
+
+def fill_next_token_bitmask(interp: LLMatcher | LLInterpreter, bitmask: torch.Tensor, index: int = 0) -> None:
     """Writes a matcher's mask into a row."""
     _numpy.fill_next_token_bitmask(interp, _array(bitmask), index)
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
 from ._binary import damaged, pack, unpack
 from ._index import Index
+from ._types import expect, number
 
 
 class Guide:
     """One text being written."""
 
     def __init__(self, index: Index, max_rollback: int = 32) -> None:
+        expect("index", index, Index)
         self._index = index
         self._state = index.get_initial_state()
-        self._past: deque[int] = deque(maxlen=max_rollback)
+        self._past: deque[int] = deque(maxlen=number("max_rollback", max_rollback, sys.maxsize))
 
     def get_state(self) -> int:
         """Where the text stands."""
@@ -32,7 +35,7 @@ class Guide:
 
     def advance(self, token_id: int, return_tokens: Any = None) -> list[int] | None:
         """Takes a token and returns those that may come next, unless ``return_tokens`` is false. A mask in its place is written to."""
-        target = self._index.get_next_state(self._state, token_id)
+        target = self._index.get_next_state(self._state, number("token_id", token_id))
         if target is None:
             raise ValueError(f"No next state found for the current state: {self._state} with token ID: {token_id}")
         self._past.append(self._state)
@@ -43,7 +46,7 @@ class Guide:
 
     def rollback_state(self, n: int) -> None:
         """Undoes the last tokens."""
-        if n > len(self._past):
+        if number("n", n, sys.maxsize) > len(self._past):
             raise ValueError(f"Cannot roll back {n} step(s): only {len(self._past)} states stored (max_rollback = {self._past.maxlen}).")
         for _ in range(n):
             self._state = self._past.pop()
@@ -98,7 +101,7 @@ class Guide:
         index = Index.from_binary(rest)
         try:
             guide, states = Guide(index, kept["max_rollback"]), [kept["state"], *kept["past"]]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise damaged("guide") from None
         if not all(isinstance(state, int) and index._known(state) for state in states):
             raise damaged("guide")

@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import ConstraintError, Error, Index as _Index, regex as _regex
 from ._binary import damaged, pack, unpack
+from ._types import expect
 from ._vocabulary import Vocabulary
 
 
@@ -13,6 +14,8 @@ class Index:
     """All states of a regular expression over a vocabulary."""
 
     def __init__(self, regex: str, vocabulary: Vocabulary) -> None:
+        expect("regex", regex, str)
+        expect("vocabulary", vocabulary, Vocabulary)
         try:
             self._index = vocabulary._compiler().index(_regex(regex))
         except ConstraintError as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ... import Compiler, Vocabulary as _Vocabulary
 from ._binary import damaged, pack, unpack
+from ._types import number
 
 _EXPECTED = "Expected a dict with keys of type str or bytes and values of type list[int]"
 
@@ -17,17 +18,17 @@ class Vocabulary:
     """Tokens and the numbers that they have, and the number that ends a text."""
 
     def __init__(self, eos_token_id: int, map: Mapping[str | bytes, Iterable[int]]) -> None:
-        self._eos = eos_token_id
+        self._eos = number("eos_token_id", eos_token_id)
         self._tokens: dict[bytes, list[int]] = {}
         self._ready: tuple[_Vocabulary, Compiler] | None = None
         if not isinstance(map, Mapping):
             raise TypeError(f"{_EXPECTED}, got {type(map).__name__}")
         for token, numbers in map.items():
-            is_list = isinstance(numbers, (list, tuple)) and all(isinstance(number, int) for number in numbers)
+            is_list = isinstance(numbers, (list, tuple)) and all(isinstance(one, int) and 0 <= one < 1 << 32 for one in numbers)
             if not isinstance(token, (str, bytes)) or not is_list:
                 raise TypeError(f"Dict keys or/and values of the wrong types. {_EXPECTED}")
-            for number in numbers:
-                self.insert(token, number)
+            for one in numbers:
+                self.insert(token, one)
 
     @classmethod
     def from_pretrained(cls, model: str, revision: str | None = None, token: str | None = None) -> Vocabulary:
@@ -39,10 +40,10 @@ class Vocabulary:
         if not vocabulary.eos:
             raise ValueError(f"the tokenizer of {model} names no token that ends a text")
         made = cls(vocabulary.eos[0], {})
-        for number in range(vocabulary.size):
-            spelled = vocabulary.token_bytes(number)
+        for token_id in range(vocabulary.size):
+            spelled = vocabulary.token_bytes(token_id)
             if spelled:
-                made._tokens.setdefault(spelled, []).append(number)
+                made._tokens.setdefault(spelled, []).append(token_id)
         made._ready = (vocabulary, Compiler(vocabulary))
         return made
 
@@ -53,7 +54,7 @@ class Vocabulary:
         try:
             eos, tokens = header["eos"], {base64.b64decode(token, validate=True): numbers for token, numbers in header["tokens"]}
             return Vocabulary(eos, tokens)
-        except (KeyError, TypeError, ValueError, binascii.Error):
+        except (KeyError, TypeError, ValueError, OverflowError, binascii.Error):
             raise damaged("vocabulary") from None
 
     def get(self, token: str | bytes) -> list[int] | None:
@@ -62,7 +63,7 @@ class Vocabulary:
 
     def insert(self, token: str | bytes, token_id: int) -> None:
         """Adds a number for a token."""
-        spelled = _bytes(token)
+        spelled, token_id = _bytes(token), number("token_id", token_id)
         if token_id == self._eos:
             raise ValueError("EOS token should not be inserted into Vocabulary")
         self._tokens.setdefault(spelled, []).append(token_id)
@@ -95,7 +96,7 @@ class Vocabulary:
 
     def _compiler(self) -> Compiler:
         if self._ready is None:
-            tokens = {number: token for token, numbers in self._tokens.items() for number in numbers if token}
+            tokens = {one: token for token, numbers in self._tokens.items() for one in numbers if token}
             vocabulary = _Vocabulary.from_tokens(tokens, eos=self._eos, specials={self._eos: "<eos>"})
             self._ready = (vocabulary, Compiler(vocabulary))
         return self._ready[1]
@@ -106,4 +107,4 @@ def _bytes(token: str | bytes) -> bytes:
         return token.encode()
     if isinstance(token, bytes):
         return token
-    raise TypeError(f"Expected a token of type str or bytes, got {type(token).__name__}")
+    raise TypeError(f"Expected a token of type str or bytes, got {type(token).__name__!r}")

@@ -11,7 +11,7 @@ What differs by design: schemas are enforced exactly or refused by keyword; ``an
 always says that the mask is to be applied; white space between the parts of a document is at most 64 characters in one place; ``strict_mode`` closes objects that list
 ``properties``, and neither those with patterns alone nor arrays; in patterns ``.`` is no line break, and look-around is enforced; special tokens stand for no text; separators that ``json.dumps`` does not use by itself are refused; rejected tokens print nothing.
 What is serialised is the grammar, which is compiled again when it is read. ``get_model_structural_tag`` and its kin make the tags of our own formats: behind a call that is required no text follows, and a tool without parameters takes any object. ``get_captures`` and ``temperature`` read the
-text again, and tell one reading of it; what a ``stop`` of Lark hides is left out of captures, as there; ``max_chars`` and ``max_tokens`` of rules are kept and not relaxed; grammars that are called by name (``@name``) are of Lark or JSON schemas.
+text again, and tell one reading of it; what a ``stop`` of Lark hides is left out of captures, as there; ``max_chars`` and ``max_tokens`` of rules are kept and not relaxed; grammars that are called by name (``@name``) are of Lark, EBNF, a pattern or a JSON schema, and no structural tags.
 """
 
 from __future__ import annotations

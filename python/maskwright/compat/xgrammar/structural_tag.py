@@ -10,8 +10,9 @@ Fields are given by name. What is not given is not written, so a part means what
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ...constraints import schema_text
@@ -80,18 +81,48 @@ class Format:
         return json.dumps(self.model_dump(), indent=indent, ensure_ascii=False)
 
     @classmethod
-    def model_validate(cls, value: Any) -> Any:
+    def model_validate(cls, obj: Any) -> Any:
         """A part of this kind, of a dict."""
-        if isinstance(value, cls):
-            return value
-        if not isinstance(value, dict):
-            raise ValueError(f"{cls.__name__}: this must be a dict, and is {type(value).__name__}")
-        return cls(**value)
+        if isinstance(obj, cls):
+            return obj
+        if not isinstance(obj, dict):
+            raise ValueError(f"{cls.__name__}: this must be a dict, and is {type(obj).__name__}")
+        return cls(**obj)
 
     @classmethod
-    def model_validate_json(cls, text: str | bytes) -> Any:
+    def model_validate_json(cls, json_data: str | bytes) -> Any:
         """A part of this kind, of JSON."""
-        return cls.model_validate(json.loads(text))
+        return cls.model_validate(json.loads(json_data))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Any:
+        """The same part again, with other values in some fields."""
+        made = copy.deepcopy(self) if deep else copy.copy(self)
+        made._given = list(self._given)
+        for field, value in (update or {}).items():
+            if field not in self._needs and field not in self._may:
+                raise ValueError(f"{type(self).__name__}: there is no field {field!r}")
+            setattr(made, field, _read(value))
+            made._given.append(field)
+        return made
+
+    @classmethod
+    def model_json_schema(cls) -> dict[str, Any]:
+        """A schema of what is read as such a part. What its fields must be is checked when it is read."""
+        fields = {"type": {"const": cls.type, "default": cls.type}} | {field: {} for field in [*cls._needs, *cls._may]}
+        return {"title": cls.__name__, "type": "object", "properties": fields, "required": list(cls._needs), "additionalProperties": False}
+
+    # Servers have parts as fields of their models of Pydantic, which asks for these; nothing else needs it.
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        written = core_schema.plain_serializer_function_ser_schema(lambda part: part.model_dump())
+        return core_schema.no_info_plain_validator_function(cls.model_validate, serialization=written)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
+        return cls.model_json_schema()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Format) and self.model_dump() == other.model_dump()
