@@ -325,8 +325,11 @@ impl Builder<'_, '_> {
     fn value(&mut self, id: ExprId, check: NodeId, depth: u32) -> Result<Option<NodeId>, CompileError> {
         let value = body(self.grammar, id);
         if self.nested.get(value.index()) != Some(&true) || self.facts.plain[value.index()] {
-            self.network.scattered_values |= !self.is_whole(value);
-            return self.build(id, check);
+            let before = self.network.nodes.len();
+            let entry = self.build(id, check);
+            let is_part = |node: &Node| matches!(node, Node::Call { next, .. } if *next != check);
+            self.network.scattered_values |= self.network.nodes[before..].iter().any(is_part);
+            return entry;
         }
         match self.grammar.expr(value) {
             Expr::Alt(parts) if depth > 0 => self
@@ -334,19 +337,6 @@ impl Builder<'_, '_> {
                 .map(Some),
             _ => self.rule(value, check),
         }
-    }
-
-    /// Whether a value is a leaf, or nothing in it becomes one.
-    fn is_whole(&self, value: ExprId) -> bool {
-        let is_inline = |id: ExprId| {
-            form(self.grammar, id).is_some()
-                || self.facts.plain[id.index()] && self.facts.size[id.index()] <= INLINE_SIZE
-        };
-        let is_inline_each = match self.grammar.expr(value) {
-            Expr::Alt(parts) => parts.iter().all(|part| is_inline(body(self.grammar, *part))),
-            _ => is_inline(value),
-        };
-        is_inline_each || self.leaves.of(value).is_some()
     }
 
     /// Which of the required strings a value may be, by their places in the network's list; `None` if that is not known. `form` is that of its only text.

@@ -235,6 +235,15 @@ fn a_value_around_one_that_was_passed_over_is_new() {
     }
 }
 
+/// A leaf may be a part of an array that must be new, written where the array is checked.
+#[test]
+fn a_value_is_no_new_one_because_a_part_of_it_is_a_leaf() {
+    let schema = r#"{"type":"array","items":{"type":"array","contains":{"type":"boolean"},"maxItems":1,"unevaluatedItems":{"type":"boolean"}},"uniqueItems":true}"#;
+    for order in [KeyOrder::Schema, KeyOrder::Any] {
+        assert!(walk(schema, order, 60, 40) > 30, "{order:?}");
+    }
+}
+
 /// A token that ends a required key and closes the object at once is put into a mask when what was seen is known, also where tokens are counted.
 #[test]
 fn a_budget_leaves_tokens_that_end_a_key_and_its_object() {
