@@ -273,7 +273,10 @@ impl<'s> Emitter<'s> {
             return breaks.absent && self.is_never(member.value);
         }
         let unbroken: Vec<Signed> = breaks.by.iter().flatten().map(|part| part.flipped()).collect();
-        breaks.by.contains(&None) || !unbroken.is_empty() && !self.is_possible(&member.parts, &unbroken)
+        // What cannot be written as satisfying a schema may still satisfy it.
+        let is_plain = !unbroken.iter().any(|part| self.algebra.has_narrow_format(part.id));
+        breaks.by.contains(&None)
+            || is_plain && !unbroken.is_empty() && !self.is_possible(&member.parts, &unbroken)
     }
 
     /// Forgets schemas that are broken in any case, and turns each that only one key can break into a condition on that key; false if one cannot be broken.
