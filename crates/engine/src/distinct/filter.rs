@@ -22,11 +22,10 @@
 use core::cmp::Reverse;
 
 use maskwright_vocab::{TokenId, Trie, number_spelling};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use super::commas;
-use super::space::{BehindSpace, Spaces};
+use super::in_string;
 use super::trial::Trial;
 use crate::library::{BoundProgram, ones};
 use crate::parser::frames::Frames;
@@ -205,7 +204,7 @@ impl DistinctFilter<'_> {
         before.is_none_or(|byte| matches!(byte, b'{' | b'[' | b',' | b':'))
     }
 
-    /// Values may run out: every token has to lead on. One of those that differ only by white space in front of them is tried for all, if it makes no difference.
+    /// Values may run out: every token has to lead on.
     fn try_each(&mut self, in_string: bool) {
         let program = self.trial.bound.program();
         if let [thread] = self.trial.threads
@@ -217,66 +216,38 @@ impl DistinctFilter<'_> {
             // has to come.
             return self.keep_commas(in_string);
         }
-        let in_text = in_string || self.may_be_in_word();
-        let calm = if in_text { self.trial.calm_tokens() } else { None };
-        let bound = self.trial.bound;
+        let place = self.place_in_free_string();
+        if let Some(out) = place.as_ref().and_then(|place| self.trial.searches.tokens.at(place)) {
+            return out.iter().for_each(|&token| self.row.set(token, false));
+        }
+        let calm = if in_string || self.may_be_in_word() { self.trial.calm_tokens() } else { None };
         let tokens: Vec<u32> = match calm {
             Some(calm) => ones(self.row.words().iter().zip(calm).map(|(word, calm)| word & !calm)).collect(),
             None => self.allowed(),
         };
-        let order = bound.library().token_order();
-        let mut groups: FxHashMap<u32, SmallVec<[u32; 2]>> = FxHashMap::default();
-        for token in tokens {
-            groups.entry(if in_text { token } else { order.bare(token) }).or_default().push(token);
+        let out = self.keep_each(tokens);
+        if let Some(place) = place {
+            self.trial.searches.tokens.learn(place, out);
         }
-        let groups = self.split_by_space(groups.into_values());
-        self.keep_groups(groups);
     }
 
-    /// Splits groups of tokens that differ by white space in front of them, where what may follow does so, too.
-    fn split_by_space(
-        &mut self,
-        groups: impl Iterator<Item = SmallVec<[u32; 2]>>,
-    ) -> Vec<SmallVec<[u32; 2]>> {
-        let bound = self.trial.bound;
-        let mut spaces = Spaces::new(&mut self.trial);
-        let mut split: Vec<SmallVec<[u32; 2]>> = Vec::new();
-        for group in groups {
-            if group.len() == 1 {
-                split.push(group);
-                continue;
-            }
-            let mut of: FxHashMap<Option<BehindSpace>, SmallVec<[u32; 2]>> = FxHashMap::default();
-            for token in group {
-                let spelling = bound.vocabulary().spelling(TokenId(token));
-                let space = &spelling[..spelling.len() - spelling.trim_ascii_start().len()];
-                let behind = spaces.behind(&mut self.trial, space);
-                of.entry(behind).or_default().push(token);
-            }
-            // Of these, nothing is known.
-            let apart = of.remove(&None).into_iter().flatten();
-            split.extend(apart.map(|token| SmallVec::from_slice(&[token])));
-            split.extend(of.into_values());
-        }
-        split
-    }
-
-    /// Takes out the groups of tokens of which the first leads to a dead end.
-    fn keep_groups(&mut self, mut groups: Vec<SmallVec<[u32; 2]>>) {
-        if groups.is_empty() {
-            return;
+    /// Takes out the tokens that lead to a dead end, and returns them.
+    fn keep_each(&mut self, mut tokens: Vec<u32>) -> Vec<u32> {
+        let mut out = Vec::new();
+        if tokens.is_empty() {
+            return out;
         }
         let bound = self.trial.bound;
-        let spelling = |group: &SmallVec<[u32; 2]>| bound.vocabulary().spelling(TokenId(group[0]));
         let order = bound.library().token_order();
         // Longer texts before their beginnings.
-        groups.sort_unstable_by_key(|group| Reverse(order.place(group[0])));
-        let (row, mut of) = (&mut *self.row, groups.iter());
-        self.trial.each_leads_on(groups.iter().map(spelling), |leads_on| {
-            for token in of.next().into_iter().flatten().filter(|_| !leads_on) {
-                row.set(*token, false);
-            }
-        });
+        tokens.sort_unstable_by_key(|&token| Reverse(order.place(token)));
+        let mut of = tokens.iter();
+        let texts = tokens.iter().map(|&token| bound.vocabulary().spelling(TokenId(token)));
+        self.trial.each_leads_on(texts, |leads_on| out.extend(of.next().filter(|_| !leads_on)));
+        for &token in &out {
+            self.row.set(token, false);
+        }
+        out
     }
 
     /// Where any value may be one that something else needs: no token may end it so that nothing is left. Inside a string, all but the
@@ -486,9 +457,8 @@ impl DistinctFilter<'_> {
     /// Takes out the tokens that lead to a dead end.
     fn keep_leading(&mut self, tokens: &[u32]) {
         let new = tokens.iter().filter(|token| self.allows(**token)).copied().collect::<Vec<u32>>();
-        let new = new.into_iter().filter(|token| self.leading.insert(*token));
-        let groups = new.map(|token| SmallVec::from_slice(&[token])).collect();
-        self.keep_groups(groups);
+        let new = new.into_iter().filter(|token| self.leading.insert(*token)).collect();
+        self.keep_each(new);
     }
 
     /// The same for tokens that end a value and begin another.
@@ -505,11 +475,16 @@ impl DistinctFilter<'_> {
     }
 
     /// Where the text is, if all its threads are in strings that belong to no value that must be new.
-    fn place_in_free_string(&self) -> Option<commas::Place> {
+    fn place_in_free_string(&self) -> Option<in_string::Place> {
         let trial = &self.trial;
         let is_free = |thread| is_in_string(trial.bound.program(), thread) && !trial.may_be_checked(thread);
         let place = |thread| is_free(thread).then(|| (state_key(trial.bound, thread), thread.stack));
-        trial.threads.iter().map(place).collect::<Option<commas::Place>>().filter(|place| !place.is_empty())
+        trial
+            .threads
+            .iter()
+            .map(place)
+            .collect::<Option<in_string::Place>>()
+            .filter(|place| !place.is_empty())
     }
 
     fn allows(&self, token: u32) -> bool {

@@ -5,14 +5,14 @@
 
 mod bracketed;
 mod calm;
-mod commas;
 pub(crate) mod filter;
+mod in_string;
 mod nearest;
 mod out;
+mod places;
 pub(crate) mod registers;
 pub(crate) mod search;
 mod skip;
-mod space;
 pub(crate) mod trial;
 
 use self::registers::{Mark, Registers, Remembering};

@@ -67,10 +67,19 @@ pub(crate) struct Registers {
     forms: Vec<u8>,
     /// The last value that was looked at: where its text ends, and its form.
     last: Option<(usize, Vec<u8>)>,
+    /// What was read of the text since the last byte began.
+    read: Read,
     /// How many values were not new so far.
     refused: u64,
     /// The newest entry, by its hash and the oldest entry of its list.
     index: Index,
+}
+
+/// Whether values were read that ended before the current byte, or with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Read {
+    pub(crate) before: bool,
+    pub(crate) after: bool,
 }
 
 /// Forks share entries in pieces of so many.
@@ -228,7 +237,12 @@ impl Registers {
 
     /// A new byte begins.
     pub(crate) fn next_byte(&mut self) {
-        self.last = None;
+        (self.last, self.read) = (None, Read::default());
+    }
+
+    /// What was read of the text since the last byte began.
+    pub(crate) fn read(&self) -> Read {
+        self.read
     }
 
     /// The forms of the values, newest first.
@@ -459,10 +473,12 @@ impl Stacks for Remembering<'_> {
     }
 
     fn check(&mut self, stack: StackId, when: When, out: &mut Vec<StackId>) {
-        let end = match when {
-            When::BeforeByte => self.before,
-            When::AfterByte => self.text.len(),
+        let Read { before, after } = &mut self.registers.read;
+        let (end, is_read) = match when {
+            When::BeforeByte => (self.before, before),
+            When::AfterByte => (self.text.len(), after),
         };
+        *is_read = true;
         let last = self.registers.last.take().filter(|last| last.0 == end);
         let Some(last) = last.or_else(|| Some((end, value::ending(&self.text[..end])?))) else {
             // Not JSON: there is nothing to compare.

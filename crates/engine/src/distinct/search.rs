@@ -228,66 +228,6 @@ impl Trial<'_> {
         self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_new(threads, before))
     }
 
-    /// The same for many texts, told one by one, descending: what begins a text that leads on leads on, and neighbours share what they begin with.
-    pub(crate) fn each_leads_on<'b>(
-        &mut self,
-        texts: impl Iterator<Item = &'b [u8]>,
-        mut tell: impl FnMut(bool),
-    ) {
-        let before = (self.arena.mark(), self.registers.mark());
-        let start = self.text.len();
-        // The threads behind each byte of the last text, until there were none, and what to go back to.
-        let mut path = vec![(self.threads.to_vec(), before)];
-        let mut out = FxHashSet::default();
-        let mut leading: &[u8] = &[];
-        for text in texts {
-            if leading.starts_with(text) {
-                tell(true);
-                continue;
-            }
-            let last = &self.text[start..];
-            let common = text.iter().zip(last).take_while(|(a, b)| a == b).count().min(path.len() - 1);
-            path.truncate(common + 1);
-            if let Some((_, (stacks, registers))) = path.last() {
-                self.arena.truncate(*stacks);
-                self.registers.truncate(*registers);
-            }
-            self.text.truncate(start + common);
-            for byte in &text[common..] {
-                let mut threads = path.last().map(|(threads, _)| threads.clone()).unwrap_or_default();
-                if !self.steps(core::slice::from_ref(byte), &mut threads) {
-                    break;
-                }
-                path.push((threads, (self.arena.mark(), self.registers.mark())));
-            }
-            let is_alive = path.len() == text.len() + 1;
-            let Some((threads, _)) = path.last().filter(|_| is_alive) else {
-                tell(false);
-                continue;
-            };
-            // PERF: a thousand numbers lead to the same few places.
-            let place = match **threads {
-                [Thread { at, count, stack }] if !Arena::is_newer(stack, before.0) => {
-                    self.registers.is_at(before.1).then_some((at, count, stack))
-                }
-                _ => None,
-            };
-            let is_out = match place {
-                Some(place) if out.contains(&place) => true,
-                Some(place) => self.is_out(&threads[0]) && out.insert(place),
-                None => false,
-            };
-            let leads_on = is_out || self.leads_out(threads, before.0, before.1);
-            if leads_on {
-                leading = text;
-            }
-            tell(leads_on);
-        }
-        self.arena.truncate(before.0);
-        self.registers.truncate(before.1);
-        self.text.truncate(start);
-    }
-
     /// The same for a step that was taken, to these threads. `stacks` and `registers` are those of before.
     pub(crate) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: registers::Mark) -> bool {
         self.attempt(|this, _| this.finds_new(threads, (stacks, registers)))
@@ -336,25 +276,24 @@ impl Trial<'_> {
         found.is_some()
     }
 
-    /// What tells these threads from others with the same text, if that can be told.
-    pub(super) fn key_of(&self, threads: &[Thread], before: (Mark, registers::Mark)) -> Option<Box<[u32]>> {
-        let mut key = SmallVec::new();
-        self.add_to_key(threads, before, &mut key).then(|| key.into_vec().into())
-    }
-
     /// All that a search depends on, if that can be told: what is written of a value without others in it, or of no value that is checked.
     fn key(&self, threads: &[Thread], before: (Mark, registers::Mark)) -> Option<SmallVec<[u32; 32]>> {
         let mut key: SmallVec<[u32; 32]> = SmallVec::new();
         if threads.iter().any(|thread| self.may_be_checked(thread)) {
-            if self.bound.program().has_nested_values() {
-                return None;
-            }
-            // Either the value that is being written begins with this quote, or it begins behind it.
-            let quote = value::opening_quote(self.text, MAX_KEY_BYTES)?;
-            key.extend(self.text[quote + 1..].iter().map(|&byte| u32::from(byte)));
+            key.extend(self.text_of_value()?.iter().map(|&byte| u32::from(byte)));
         }
         key.push(u32::MAX);
         self.add_to_key(threads, before, &mut key).then_some(key)
+    }
+
+    /// The text as far as a search depends on it where a value may be checked, if that is short: what is written of a value without others in it.
+    pub(super) fn text_of_value(&self) -> Option<&[u8]> {
+        if self.bound.program().has_nested_values() {
+            return None;
+        }
+        // Either the value that is being written begins with this quote, or it begins behind it.
+        let quote = value::opening_quote(self.text, MAX_KEY_BYTES)?;
+        Some(&self.text[quote + 1..])
     }
 
     /// Adds some threads to a key; false if they cannot be told by what there was before.

@@ -5,7 +5,7 @@ use core::cell::RefCell;
 use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 
-use super::commas::KnownCommas;
+use super::in_string::KnownOuts;
 use super::registers::{Registers, Remembering};
 use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
@@ -61,13 +61,16 @@ impl Outs {
 #[derive(Debug, Default)]
 pub(crate) struct SearchCache {
     pub(super) found: FxHashMap<Box<[u32]>, bool>,
-    pub(super) commas: KnownCommas,
+    /// Tokens that lead to dead ends: of those that end a value and begin another, and of all.
+    pub(super) commas: KnownOuts,
+    pub(super) tokens: KnownOuts,
 }
 
 impl SearchCache {
     pub(crate) fn clear(&mut self) {
         self.found.clear();
         self.commas.clear();
+        self.tokens.clear();
     }
 }
 

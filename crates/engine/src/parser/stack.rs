@@ -232,6 +232,8 @@ pub(crate) struct Arena {
     /// All nodes by their content, from the first union on. Unions multiply unless equal stacks have equal numbers;
     /// without unions nothing can multiply, and looking at the recent nodes is enough.
     index: Option<HashTable<StackId>>,
+    /// The index is kept, whether there are unions or not.
+    keeps_index: bool,
     merging: bool,
     /// What unions have cost since somebody asked.
     effort: u32,
@@ -245,6 +247,7 @@ impl Default for Arena {
             recent: 0,
             token: 0,
             index: None,
+            keeps_index: false,
             merging: true,
             effort: 0,
         }
@@ -270,7 +273,7 @@ impl Arena {
 
     /// Forgets what was made since.
     pub(crate) fn truncate(&mut self, mark: Mark) {
-        if mark.members == 0 {
+        if mark.members == 0 && !self.keeps_index {
             self.index = None;
         }
         self.retract(mark);
@@ -317,6 +320,7 @@ impl Arena {
             recent: self.recent,
             token: self.token,
             index: None,
+            keeps_index: false,
             merging: self.merging,
             effort: 0,
         };
@@ -825,6 +829,14 @@ impl Arena {
     /// Whether merging is on; see the [module](self).
     pub(crate) fn set_merging(&mut self, merging: bool) {
         self.merging = merging;
+    }
+
+    /// Whether equal stacks that are made from now on have equal numbers, also where nothing is united, and whatever is [truncated](Self::truncate).
+    pub(crate) fn keep_index(&mut self, keeps: bool) {
+        self.keeps_index = keeps;
+        if keeps && self.index.is_none() {
+            self.index = Some(HashTable::new());
+        }
     }
 
     /// Whether equal stacks have equal numbers.

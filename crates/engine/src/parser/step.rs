@@ -106,7 +106,16 @@ fn step_merged<S: Stacks>(
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
-    visit_waiting(program, stacks, buffers, true, |stacks, buffers, at, stack, calls| {
+    // PERF: white space may go on in one place, while everything that may follow it waits on stacks that fork, and need not be united.
+    let takes = |at: At| match at {
+        At::Leaf(..) => program.live_at(at).contains(byte),
+        At::Network(state) => match program.place(state) {
+            Place::Node { low, high, .. } => low <= byte && byte <= high,
+            Place::Cell(cell) => cell.first.contains(byte),
+            Place::Done => false,
+        },
+    };
+    visit_waiting(program, stacks, buffers, true, takes, |stacks, buffers, at, stack, calls| {
         let state = match at {
             At::Network(state) => state,
             At::Leaf(leaf, state) => {
@@ -115,12 +124,10 @@ fn step_merged<S: Stacks>(
             }
         };
         match program.place(state) {
-            Place::Node { low, high, next: node } => {
-                if low <= byte && byte <= high {
-                    arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
-                }
+            Place::Node { next: node, .. } => {
+                arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
             }
-            Place::Cell(cell) if cell.first.contains(byte) => {
+            Place::Cell(cell) => {
                 if let Some(state) = program.step(cell, byte) {
                     arrive(program, stacks, buffers, Thread::network(state, stack), next);
                 }
@@ -128,19 +135,20 @@ fn step_merged<S: Stacks>(
                     calls.extend(call_from(program, stacks, call, stack));
                 }
             }
-            Place::Cell(_) | Place::Done => {}
+            Place::Done => {}
         }
     });
 }
 
 /// Visits everything that waits, what it returns to if it is `returning`, and, level by level, what the visitor calls. What stands in the same
-/// place is visited once, on the union of its stacks.
+/// place is visited once, on the union of its stacks, if it is `wanted`.
 #[inline]
 pub(super) fn visit_waiting<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
     returning: bool,
+    wanted: impl Fn(At) -> bool,
     mut visit: impl FnMut(&mut S, &mut Buffers, At, StackId, &mut Vec<(At, StackId)>),
 ) {
     let mut level = core::mem::take(&mut buffers.level);
@@ -171,6 +179,9 @@ pub(super) fn visit_waiting<S: Stacks>(
             level.sort_unstable();
         }
         for group in level.chunk_by(|a, b| a.0 == b.0) {
+            if !wanted(group[0].0) {
+                continue;
+            }
             let (at, stack) = match group {
                 [only] => *only,
                 _ => (group[0].0, stacks.union_all(program, &mut group.iter().map(|one| one.1))),

@@ -40,7 +40,8 @@ pub(crate) fn wait<S: Stacks>(
             buffers.work.push(Work::Return(thread.stack));
         }
     }
-    visit_waiting(program, stacks, buffers, returning, |stacks, _, at, stack, calls| {
+    let all = |_: At| true;
+    visit_waiting(program, stacks, buffers, returning, all, |stacks, _, at, stack, calls| {
         let thread = Thread::new(at, stack);
         let At::Network(state) = at else {
             return out.push(Waiting { first: program.live_at(at), thread });

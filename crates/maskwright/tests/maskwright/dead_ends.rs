@@ -10,11 +10,15 @@ use maskwright::{
 
 /// Every byte, and tokens that write parts of words, several values, or the end of one and the beginning of the next.
 fn vocabulary() -> Arc<Vocabulary> {
-    let pieces = [
+    vocabulary_with(&[
         "\",\"", "\":", "\": ", ", \"", "1,1", "[],[]", "\"a\"", "a\",\"a", "tem", "temp", "mon", "w", "we",
         "0,", "2024", "-01", "{\"", "\"}", "\"}]", "},{", "\":1,\"", "null,", "1]", "aa", "bbb", "\\u00",
         "zz", ",-", "0,-", "[[],", "[{},", "[1,", "[\"\",", "\":1}", "],\"d", "c\":[",
-    ];
+    ])
+}
+
+/// Every byte, and these tokens.
+fn vocabulary_with(pieces: &[&str]) -> Arc<Vocabulary> {
     let bytes = (0..=255u8).map(|byte| vec![byte]);
     let tokens: Vec<Vec<u8>> = bytes.chain(pieces.iter().map(|piece| piece.as_bytes().to_vec())).collect();
     let mut builder = VocabularyBuilder::new();
@@ -566,6 +570,67 @@ fn commas_are_known_while_a_string_goes_on() {
             assert_eq!(&mask, anew.mask().expect(schema), "{schema}: after {}", text.escape_ascii());
             anew.set_strategy(Strategy::Reference);
             assert_eq!(&mask, anew.mask().expect(schema), "{schema}: after {}", text.escape_ascii());
+        }
+    }
+}
+
+/// Of keys that nothing asks for, one is tried for all that a token may write. The answer must be that of each token by itself, whatever it writes behind the key.
+#[test]
+fn keys_that_are_alike_are_tried_once() {
+    let keys = ["a", "b", "w", "x", "aa", "\u{e9}"];
+    let pieces = keys.iter().flat_map(|key| {
+        let other = if *key == "w" { "x" } else { "w" };
+        [
+            format!("{key}\""),
+            format!("{key}\":"),
+            format!("\"{key}\":1"),
+            format!("\"{key}\":\""),
+            format!("\"{key}\":1,\"{key}\":"),
+            format!("\"{key}\":1,\"{other}\":1}}"),
+            format!("{key}\":1,\"a\":1,\""),
+            format!(",\"{key}\",\""),
+            format!("\",\"{key}\":"),
+        ]
+    });
+    let pieces: Vec<String> = pieces.collect();
+    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    let schemas = [
+        r#"{"properties":{"b":{"type":"string"}},"dependentRequired":{"a":["b"],"w":["a"]},"anyOf":[{"required":["a"]},{"properties":{"x":{"type":"null"}}},{"propertyNames":{"maxLength":1}}]}"#,
+        r#"{"patternProperties":{"^[abwx]$":{"type":"integer"}},"additionalProperties":false,"minProperties":3,"dependentRequired":{"a":["w"]}}"#,
+        r##"{"additionalProperties":{"$ref":"#"},"type":["object","integer"],"dependentSchemas":{"a":{"anyOf":[{"required":["b"]},{"required":["aa"],"maxProperties":2}]}}}"##,
+        r#"{"type":"array","uniqueItems":true,"items":{"type":"object","properties":{"a":{"enum":[1,2]}},"anyOf":[{"required":["a"]},{"required":["w"]}],"maxProperties":2}}"#,
+        r#"{"type":"array","items":{"type":"string","maxLength":2,"pattern":"^[abwx]*$"},"uniqueItems":true,"contains":{"enum":["w","aa"]}}"#,
+    ];
+    for schema in schemas {
+        for order in [KeyOrder::Schema, KeyOrder::Any] {
+            let json_schema = json_schema::Options::default().with_key_order(order);
+            let compiler = Compiler::with_options(
+                vocabulary_with(&pieces),
+                Options { json_schema, ..Options::default() },
+            );
+            let bound = compiler.compile(&Constraint::json_schema(schema)).expect(schema);
+            for seed in 0..12 {
+                let (mut random, mut matcher, mut text) = (Random(seed), bound.matcher(), Vec::new());
+                for _ in 0..12 {
+                    let before = matcher.fork();
+                    let mask = matcher.mask().expect(schema).clone();
+                    for token in (0..bound.vocabulary().size() as u32).map(TokenId) {
+                        let is_taken = before.fork().accept(token).is_ok();
+                        let spelled = bound.vocabulary().bytes(token);
+                        let (text, spelled) = (text.escape_ascii(), spelled.escape_ascii());
+                        assert_eq!(mask.contains(token), is_taken, "{schema}: after {text}: {spelled}");
+                    }
+                    let long = |token: &TokenId| bound.vocabulary().bytes(*token).len() > 1;
+                    let longer: Vec<TokenId> = mask.iter().filter(long).collect();
+                    let allowed = if longer.is_empty() { mask.iter().collect() } else { longer };
+                    let token = allowed[random.below(allowed.len())];
+                    if bound.vocabulary().is_special(token) {
+                        break;
+                    }
+                    matcher.accept(token).expect(schema);
+                    text.extend_from_slice(bound.vocabulary().bytes(token));
+                }
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Tokens that end a string and begin another value, as long as the text stays in that string.
+//! Tokens that lead to dead ends, as long as the text stays in one string.
 //!
-//! Where values may run out, such tokens are tried one by one. If the string belongs to no value that must be new, what comes of them does not
+//! Where values may run out, the tokens that end a string are tried one by one. If the string belongs to no value that must be new, what comes of them does not
 //! depend on what is written in it: the answer for its first character holds up to its end.
 
 use smallvec::SmallVec;
@@ -10,7 +10,7 @@ use crate::parser::stack::StackId;
 
 /// The last answer, and where the text was. To be forgotten with the stacks by which it is known.
 #[derive(Debug, Default)]
-pub(crate) struct KnownCommas {
+pub(crate) struct KnownOuts {
     place: Place,
     out: Vec<u32>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct KnownCommas {
 /// The threads as far as a token can tell.
 pub(super) type Place = SmallVec<[(Key, StackId); 2]>;
 
-impl KnownCommas {
+impl KnownOuts {
     pub(super) fn clear(&mut self) {
         self.place.clear();
     }
