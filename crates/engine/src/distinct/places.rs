@@ -168,34 +168,45 @@ impl Trial<'_> {
             let length = path.places.len() - 1;
             let (from, has_alike) = path.places[length];
             self.write(places, &text[..length]);
-            let (next, is_alike) = match places.edges.get(&(from, byte)).copied() {
-                Some(Edge::To(next)) => (next, false),
-                Some(Edge::Value { .. }) if has_alike => return Followed::Unknown,
-                known => {
-                    let is_alike = path.by_alike && byte == b'"' && self.is_alike(places, from);
-                    match known {
-                        Some(Edge::Value { alike: Some(next) }) if is_alike => (next, true),
-                        _ => {
-                            let (next, edge) = self.take(places, from, byte, is_alike);
-                            places.edges.entry((from, byte)).or_insert(edge);
-                            match edge {
-                                Edge::To(_) => (next, false),
-                                Edge::Value { .. } if has_alike => return Followed::Unknown,
-                                Edge::Value { alike } => {
-                                    if alike.is_some() {
-                                        places.edges.insert((from, byte), edge);
-                                    }
-                                    (next, alike.is_some())
-                                }
-                            }
-                        }
-                    }
-                }
+            let Some((next, is_alike)) = self.next_place(places, path, (from, byte)) else {
+                return Followed::Unknown;
             };
             let Next::Place(next) = next else { return Followed::Dead };
             path.places.push((next, has_alike || is_alike));
         }
         Followed::At(path.places[text.len()].0)
+    }
+
+    /// Where a byte leads behind the text that is written, and whether a string ends there that stands for others. `None` if a value ends there behind such a string.
+    fn next_place(
+        &mut self,
+        places: &mut Places,
+        path: &Path<'_>,
+        edge: (usize, u8),
+    ) -> Option<(Next, bool)> {
+        let (from, byte) = edge;
+        let has_alike = path.places.last().is_some_and(|(_, has_alike)| *has_alike);
+        let known = places.edges.get(&edge).copied();
+        match known {
+            Some(Edge::To(next)) => return Some((next, false)),
+            Some(Edge::Value { .. }) if has_alike => return None,
+            Some(Edge::Value { .. }) | None => {}
+        }
+        let is_alike = path.by_alike && byte == b'"' && self.is_alike(places, from);
+        if let Some(Edge::Value { alike: Some(next) }) = known
+            && is_alike
+        {
+            return Some((next, true));
+        }
+        let (next, found) = self.take(places, from, byte, is_alike);
+        let is_alike = matches!(found, Edge::Value { alike: Some(_) });
+        if known.is_none() || is_alike {
+            places.edges.insert(edge, found);
+        }
+        match found {
+            Edge::Value { .. } if has_alike => None,
+            Edge::To(_) | Edge::Value { .. } => Some((next, is_alike)),
+        }
     }
 
     /// Takes a byte behind the text that is written.

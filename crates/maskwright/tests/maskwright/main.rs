@@ -6,6 +6,7 @@ mod assets;
 mod backends;
 mod batches;
 mod budgets;
+mod budgets_of_keys;
 mod categories;
 mod dead_ends;
 mod different;

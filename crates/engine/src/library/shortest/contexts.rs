@@ -136,7 +136,7 @@ impl Contexts {
     }
 
     /// Whether a node leads to words only of which none may come. PERF: in any order, every key was spelled behind each set of others
-    /// (`dead_ends::masks_under_a_budget_with_many_keys_take_few_steps`).
+    /// (`budgets_of_keys::masks_under_a_budget_with_many_keys_take_few_steps`).
     pub(super) fn is_in_vain(&self, node: NodeId, next_words: u128) -> bool {
         let first = self.first_words.get(node.index());
         first.is_some_and(|words| *words != ANYTHING && words & next_words == 0)

@@ -325,21 +325,22 @@ impl<'s> Algebra<'s> {
     /// Whether a schema speaks of a format whose language is smaller than the format, for a value or one within. Then there are values that can be written
     /// neither where the schema must hold nor where it must not.
     pub(crate) fn has_narrow_format(&mut self, id: SchemaId) -> bool {
-        if let Some(&known) = self.narrow.get(&id) {
-            return known;
-        }
-        let (mut work, mut seen) = (vec![id], FxHashSet::default());
-        let mut found = false;
-        while let Some(id) = work.pop() {
-            let keywords = &self.schema(id).keywords;
-            found |= keywords.format.is_some_and(formats::is_narrow);
-            if found {
-                break;
+        let (mut work, mut seen) = (vec![id], FxHashSet::from_iter([id]));
+        while let Some(one) = work.pop() {
+            let keywords = &self.schema(one).keywords;
+            match self.narrow.get(&one) {
+                Some(false) => continue,
+                None if !keywords.format.is_some_and(formats::is_narrow) => {}
+                Some(true) | None => {
+                    self.narrow.insert(id, true);
+                    return true;
+                }
             }
-            work.extend(keywords.subschemas().filter(|&id| seen.insert(id)));
+            work.extend(keywords.subschemas().filter(|&one| seen.insert(one)));
         }
-        self.narrow.insert(id, found);
-        found
+        // None of those that it leads to does, either.
+        self.narrow.extend(seen.into_iter().map(|one| (one, false)));
+        false
     }
 
     /// The decoded strings of a node, for `propertyNames`; `None` after an error.

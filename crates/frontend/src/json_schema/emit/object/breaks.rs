@@ -22,6 +22,17 @@ pub(super) struct Breaks {
     pub(super) by: Vec<Option<Signed>>,
 }
 
+/// The schemas that a member breaks by being absent, as bits.
+pub(super) fn by_absence(row: &[Breaks]) -> u128 {
+    row.iter().enumerate().fold(0, |bits, (i, breaks)| bits | u128::from(breaks.absent) << i)
+}
+
+/// Keeps what stands at some places of a list.
+pub(super) fn keep_places<T>(list: &mut Vec<T>, is_kept: impl Fn(usize) -> bool) {
+    let mut place = 0..;
+    list.retain(|_| place.next().is_some_and(&is_kept));
+}
+
 impl<'s> Emitter<'s> {
     /// For each member and each schema that must be broken, how the member breaks it.
     pub(super) fn member_breaks(

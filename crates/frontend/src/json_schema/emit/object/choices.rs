@@ -19,7 +19,7 @@ use super::super::super::json::Value;
 use super::super::super::options::KeyOrder;
 use super::super::super::schemas::Window;
 use super::super::Emitter;
-use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS, MAX_MEMBER_WAYS};
+use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS, MAX_MEMBER_WAYS, by_absence, keep_places};
 use super::demands::Demands;
 use super::{Member, Plan};
 
@@ -120,8 +120,7 @@ impl Alternative {
         };
         let is_broken = |i: usize| condition.breaks.get(i).is_some_and(is_broken);
         for condition in left.conditions.values_mut() {
-            let mut i = 0..;
-            condition.breaks.retain(|_| i.next().is_some_and(|i| !is_broken(i)));
+            keep_places(&mut condition.breaks, |i| !is_broken(i));
         }
         left.broken = (0..self.broken).filter(|&i| !is_broken(i)).count();
         is_met.then_some(left)
@@ -262,9 +261,7 @@ impl<'s> Emitter<'s> {
                 if condition.required {
                     return None;
                 }
-                for (i, breaks) in condition.breaks.iter().enumerate() {
-                    broken |= u128::from(breaks.absent) << i;
-                }
+                broken |= by_absence(&condition.breaks);
             }
             (alternative.due(place) & !broken == 0).then_some(Taken { broken, ..*taken })
         };

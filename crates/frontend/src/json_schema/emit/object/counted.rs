@@ -14,7 +14,7 @@ use super::super::super::schemas::Window;
 use super::super::Emitter;
 use super::super::layout::Layout;
 use super::super::states::States;
-use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS};
+use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS, by_absence};
 use super::choices::{Taken, Way};
 use super::{Member, Plan};
 
@@ -133,9 +133,7 @@ impl<'s> Emitter<'s> {
         if !member.required && !state.owed.contains(place) {
             let mut left_out = next.clone();
             links.needed_by[place].iter().for_each(|&at| left_out.banned.insert(at));
-            for (i, breaks) in breaks.iter().enumerate() {
-                left_out.broken |= u128::from(breaks.absent) << i;
-            }
+            left_out.broken |= by_absence(breaks);
             if due & !left_out.broken == 0
                 && let Some(taken) = Self::open_without(plan, place, &state.taken)
             {

@@ -35,7 +35,7 @@ use super::super::path::PathId;
 use super::super::schemas::{SchemaId, Window};
 use super::Emitter;
 use super::layout::Layout;
-use breaks::Breaks;
+use breaks::{Breaks, keep_places};
 use choices::KeyChoice;
 use demands::Demands;
 use keys::OtherKeys;
@@ -125,14 +125,11 @@ impl Plan<'_> {
 
     /// Forgets schemas that must be broken.
     fn keep(&mut self, is_kept: &[bool]) {
-        let kept = |i: usize| is_kept[i];
         for row in &mut self.breaks {
-            let mut i = 0..;
-            row.retain(|_| i.next().is_some_and(kept));
+            keep_places(row, |i| is_kept[i]);
         }
         for other in &mut self.others {
-            let mut i = 0..;
-            other.breaks.retain(|_| i.next().is_some_and(kept));
+            keep_places(&mut other.breaks, |i| is_kept[i]);
         }
         self.broken = is_kept.iter().filter(|kept| **kept).count();
     }

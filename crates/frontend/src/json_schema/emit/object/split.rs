@@ -14,7 +14,7 @@
 
 use super::super::super::cases::Signed;
 use super::super::Emitter;
-use super::breaks::Breaks;
+use super::breaks::{Breaks, by_absence};
 use super::choices::{Alternative, Condition, KeyChoice};
 use super::unordered::Tracks;
 use super::{Member, Plan};
@@ -57,19 +57,17 @@ impl<'s> Emitter<'s> {
             };
             let member = &plan.members[pivot];
             let by = plan.breaks[pivot].iter().map(|breaks| &*breaks.by);
-            let absent = plan.breaks[pivot].iter().enumerate();
-            let absent = absent.fold(0, |bits, (i, breaks)| bits | u128::from(breaks.absent) << i);
-            let mut absent = (!member.required).then_some(absent);
-            let mut ways: Vec<(Kind, u128)> = Vec::new();
+            let mut absent = (!member.required).then(|| by_absence(&plan.breaks[pivot]));
+            let mut kinds: Vec<(Kind, u128)> = Vec::new();
             if !self.is_never(member.value) {
                 for (more, broken) in self.breaking_ways(&member.parts, by, (0, 0), plan.path) {
                     // A value that breaks no more than its absence makes no part of its own.
                     let is_required = absent.take_if(|absent| *absent == broken).is_none();
-                    ways.push((Kind::Present { more, is_required }, broken));
+                    kinds.push((Kind::Present { more, is_required }, broken));
                 }
             }
-            ways.extend(absent.map(|broken| (Kind::Absent, broken)));
-            for (kind, broken) in ways {
+            kinds.extend(absent.map(|broken| (Kind::Absent, broken)));
+            for (kind, broken) in kinds {
                 let mut part = plan.clone();
                 self.narrow(&mut part.members[pivot], kind);
                 part.breaks[pivot].iter_mut().for_each(|breaks| *breaks = Breaks::default());

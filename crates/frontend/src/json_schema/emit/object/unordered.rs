@@ -12,7 +12,7 @@ use maskwright_grammar::ExprId;
 use super::super::Emitter;
 use super::super::layout::Layout;
 use super::super::states::States;
-use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS};
+use super::breaks::{MAX_BROKEN_SCHEMAS, by_absence};
 use super::{Member, Plan};
 
 /// Up to this many members, the subsets are states.
@@ -244,9 +244,7 @@ impl Tracks {
     /// A state without the members that make no difference any more, because all schemas that their absence breaks are broken.
     fn told_apart(&self, plan: &Plan<'_>, mut state: State) -> State {
         for (&bit, row) in self.bits.iter().zip(&plan.breaks) {
-            let breaks = |(i, breaks): (usize, &Breaks)| u128::from(breaks.absent) << i;
-            let by_absence = row.iter().enumerate().map(breaks).fold(0, |all, bit| all | bit);
-            if bit & self.watched != 0 && by_absence & !state.broken == 0 {
+            if bit & self.watched != 0 && by_absence(row) & !state.broken == 0 {
                 state.used &= !bit;
             }
         }
@@ -259,8 +257,8 @@ fn is_complete(plan: &Plan<'_>, tracks: &Tracks, state: State, count: u32) -> bo
     let used = |at: usize| state.used & tracks.bits[at] != 0;
     let mut broken = state.broken;
     for (at, row) in plan.breaks.iter().enumerate() {
-        for (i, breaks) in row.iter().enumerate() {
-            broken |= u128::from(breaks.absent && !used(at)) << i;
+        if !used(at) {
+            broken |= by_absence(row);
         }
     }
     let is_there =
