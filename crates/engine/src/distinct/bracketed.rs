@@ -1,7 +1,8 @@
-//! Scopes to which nothing happens before a bracket closes.
+//! Finds scopes that only tokens with a closing bracket can affect.
 //!
-//! Inside of an object in an array whose items must differ, most tokens write more of the object, and there are infinitely many values that it can still become. The levels of the
-//! threads tell where that is so ([`crate::program::Levels`]): then only tokens with a closing bracket have to be tried for the sake of the array.
+//! Inside an object in an array with `uniqueItems`, most tokens write more of the object, and the object can still
+//! become infinitely many values. The levels of the threads show where that is so ([`crate::program::Levels`]). There,
+//! the array requires a trial only of tokens with a closing bracket.
 
 use smallvec::SmallVec;
 
@@ -11,12 +12,12 @@ use crate::parser::thread::Thread;
 use crate::program::network::ScopeId;
 use crate::program::{At, NetState};
 
-/// With more threads, nothing is found.
+/// With more threads than this, nothing is found.
 const MAX_THREADS: usize = 64;
-/// The same with more frames on their stacks.
+/// With more frames than this on the stacks, nothing is found.
 const MAX_FRAMES: usize = 4_096;
 
-/// Whether there is a level of a kind.
+/// The kinds of levels that were met; see [`crate::program::Levels`].
 #[derive(Clone, Copy, Default)]
 struct Kinds {
     bracketed: bool,
@@ -26,16 +27,18 @@ struct Kinds {
 /// What was met on a stack from the top down.
 #[derive(Clone, Copy, Default)]
 struct Descent {
-    /// Levels at which the next scope checks no values, and by which all scopes above it can be completed.
+    /// Levels that count for the next scope: a bracketed level in which that scope checks no value, and an ample level
+    /// in scopes above, all of which can be completed.
     known: Kinds,
     /// Levels since the last scope.
     own: Kinds,
-    /// Whether the value that is checked next can become one of infinitely many, if there is one.
+    /// Whether the value that is checked next can become one of infinitely many; `None` if no check was met since the
+    /// last scope.
     checked: Option<bool>,
 }
 
 impl Descent {
-    /// A level, which goes on in one of these states.
+    /// Adds a level that continues in one of these states.
     fn level(&mut self, trial: &Trial<'_>, states: &[NetState]) {
         let program = trial.bound.program();
         let (levels, open) = (program.levels(), program.open());
@@ -46,7 +49,7 @@ impl Descent {
         }
     }
 
-    /// Goes down by a frame; `None` if nothing can be told below it.
+    /// Goes down by a frame. Returns `None` if nothing is known below it.
     fn pass(&mut self, trial: &Trial<'_>, frame: Frame) -> Option<()> {
         match frame.resume() {
             Resume::At(state) if trial.is_check(state) => {
@@ -63,7 +66,7 @@ impl Descent {
             Resume::Words { index, .. } => {
                 let program = trial.bound.program();
                 self.own.ample &= !program.has_order(index);
-                // Values that are no words are listed in the frame below, which is of the same scope.
+                // Values other than words are listed in the frame below, which belongs to the same scope.
                 if program.word_scope(index).is_none_or(|(_, scope)| !scope.has_others) {
                     self.leave(true);
                 }
@@ -74,14 +77,14 @@ impl Descent {
         Some(())
     }
 
-    /// Leaves a scope. `may_close` says whether it can be completed by any path.
+    /// Leaves a scope. `may_close` is true if any path can complete it.
     fn leave(&mut self, may_close: bool) {
         self.known.bracketed |= self.own.bracketed;
         self.known.ample |= self.own.ample && may_close;
         (self.own, self.checked) = (Kinds::default(), None);
     }
 
-    /// What is so for both.
+    /// Returns what holds for both.
     fn and(self, other: Self) -> Self {
         let both =
             |a: Kinds, b: Kinds| Kinds { bracketed: a.bracketed && b.bracketed, ample: a.ample && b.ample };
@@ -97,26 +100,28 @@ impl Descent {
     }
 }
 
-/// The scopes that are open.
+/// Open scopes.
 type Scopes = SmallVec<[(ScopeId, Register); 8]>;
 
-/// What is found below the threads.
+/// The scopes found below the threads.
 #[derive(Default)]
 struct Found {
     bracketed: Scopes,
     others: Scopes,
-    /// Frames that were looked at.
+    /// Number of frames visited.
     frames: usize,
 }
 
 impl Trial<'_> {
-    /// The scopes that a token without a closing bracket outside of strings does nothing to, and whose next value it leaves possible.
+    /// Returns the scopes that a token without a closing bracket (outside of strings) cannot affect: it adds no value
+    /// to them, and their next value can still be new.
     pub(super) fn bracketed_scopes(&mut self) -> Scopes {
         let found = self.find_bracketed().unwrap_or_default();
         if found.is_empty() || self.each_leads_out_alone() { found } else { Scopes::new() }
     }
 
-    /// Whether it makes no difference which threads a token leaves: each of them has a way out for itself, as far as that can be told.
+    /// Checks whether it is irrelevant which threads survive a token: each of them is known to have a way out without
+    /// the others.
     fn each_leads_out_alone(&mut self) -> bool {
         let threads = self.threads;
         if threads.iter().any(|thread| self.arena.forks(thread.stack)) {
@@ -131,7 +136,7 @@ impl Trial<'_> {
 
     fn find_bracketed(&self) -> Option<Scopes> {
         let (first, others) = self.threads.split_first().filter(|_| self.threads.len() <= MAX_THREADS)?;
-        // What all threads have in common stays as it is whichever of them survive.
+        // The common part of the stacks stays as it is whichever threads survive.
         let mut common = self.chain(first.stack);
         for thread in others {
             let chain = self.chain(thread.stack);
@@ -144,13 +149,13 @@ impl Trial<'_> {
             levels = levels.and(self.levels_above(thread, top, &mut found)?);
         }
         self.go_down(top, levels, &mut found)?;
-        // A scope that has seen nothing may be open twice.
+        // A scope that has seen no value yet may be open twice.
         let Found { mut bracketed, others, .. } = found;
         bracketed.retain(|scope| !others.contains(scope));
         Some(bracketed)
     }
 
-    /// The stacks below each other down to where they fork, or to the end.
+    /// Returns the stacks below each other, down to the first fork or the bottom.
     fn chain(&self, mut stack: StackId) -> Vec<StackId> {
         let mut chain = vec![stack];
         while let Top::Frame(_, below) = self.arena.top(stack) {
@@ -160,7 +165,7 @@ impl Trial<'_> {
         chain
     }
 
-    /// The levels of a thread above one of its stacks.
+    /// Collects the levels of a thread above `top`, which is one of its stacks.
     fn levels_above(&self, thread: &Thread, top: StackId, found: &mut Found) -> Option<Descent> {
         let mut levels = Descent::default();
         if let At::Network(state) = thread.at {
@@ -178,7 +183,7 @@ impl Trial<'_> {
         Some(levels)
     }
 
-    /// Looks at everything below.
+    /// Visits all frames below `stack`.
     fn go_down(&self, stack: StackId, levels: Descent, found: &mut Found) -> Option<()> {
         let mut work = vec![(stack, levels)];
         let mut frames = Vec::new();

@@ -1,4 +1,7 @@
-//! Tokens inside a string that need not be tried: whatever it becomes behind them can be new.
+//! Finds tokens inside a string that need no trial.
+//!
+//! While a string is still open, most tokens leave so many ways to finish it that one of them must be new. Such tokens
+//! skip the (slow) search for a way out.
 
 use std::sync::Arc;
 
@@ -16,7 +19,8 @@ use crate::tuning::tuning;
 use crate::value;
 
 impl Trial<'_> {
-    /// Tokens that certainly lead on, as a bitset: they leave a string open that the text ends in, and whatever it belongs to can still become new.
+    /// Returns tokens that certainly do not lead to a dead end, as a bitset. They leave the current string open, and
+    /// its value can still become new.
     pub(super) fn calm_tokens(&mut self) -> Option<Vec<u32>> {
         let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
         let mut calm: Option<Vec<u32>> = None;
@@ -25,7 +29,7 @@ impl Trial<'_> {
             else {
                 continue;
             };
-            // A key that needs others is not like the rest.
+            // Keys with `dependentRequired` impose further keys, so nothing is known about them without a trial.
             let has_needs = |(index, _): &(ScopeId, Register)| program.scope(*index).has_listed_needs();
             if self.scopes_below(thread.stack, true).iter().any(has_needs) {
                 continue;
@@ -41,12 +45,14 @@ impl Trial<'_> {
         calm
     }
 
-    /// The tokens behind which the string that a thread is in can go on in more ways than there are values that it may not be.
+    /// Returns the tokens after which the current string of a thread can continue in more ways than there are values to
+    /// avoid.
     fn long_strings(&mut self, thread: &Thread, leaf: LeafId, state: LeafState) -> Option<Vec<u32>> {
         let bytes = self.bound.library().bytes();
         let values = self.values_to_avoid(thread)?;
         match (self.bound.program().leaf(leaf), self.goes_on_after(thread, values)) {
-            // Nothing that leaves another string open ends this one.
+            // A token that keeps this string open cannot also close it, so every such token is safe. The caller removes
+            // tokens with a quote.
             (Leaf::Text(_), Some(_)) => Some(bytes.all().to_vec()),
             (Leaf::Window { automaton, .. }, Some(units)) if Arc::ptr_eq(automaton, json_string()) => {
                 Some(bytes.no_longer(bytes.all(), units as usize))
@@ -61,7 +67,7 @@ impl Trial<'_> {
         }
     }
 
-    /// The tokens that stay inside a leaf and begin no more than so many units, as a bitset.
+    /// Returns the tokens that stay inside a leaf and begin at most `units` units, as a bitset.
     fn inner_tokens(&self, thread: &Thread, leaf: LeafId, state: LeafState, units: u32) -> Vec<u32> {
         let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
         let room = program.counts().room(thread.count, program.leaf(leaf).bounds());
@@ -75,7 +81,8 @@ impl Trial<'_> {
         }
     }
 
-    /// The tokens that go on with the string that a thread is in, but not to one that it may not be: then whatever it becomes is new. `None` if what it may not be is not known, or much.
+    /// Returns the tokens that extend the current string of a thread, but not towards a string that must be avoided:
+    /// whatever the string becomes, it is new. Returns `None` if the strings to avoid are unknown or too many.
     fn other_strings(&mut self, thread: &Thread, leaf: LeafId, state: LeafState) -> Option<Vec<u32>> {
         let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
         let scopes = self.scopes_below(thread.stack, false);
@@ -101,7 +108,7 @@ impl Trial<'_> {
         }
         let trie = self.bound.vocabulary().trie();
         let rests: Vec<&[u8]> = avoided().filter_map(|form| form.strip_prefix(&*typed)).collect();
-        // An escape may spell any character, but not the end.
+        // An escape may spell any character, but not the closing quote.
         if rests.iter().any(|rest| *rest != b"\"") {
             found.iter_mut().zip(bytes.with(b'\\')).for_each(|(word, escaped)| *word &= !escaped);
         }
@@ -118,8 +125,9 @@ impl Trial<'_> {
         Some(found)
     }
 
-    /// The strings that are written on a way out behind the string that a thread is in. There is one if that is none of them, none of the values that were seen, and none of the words that are followed.
-    /// `None` if it may depend on the string.
+    /// Returns the strings written on some way out after the current string of a thread. That way out exists if the
+    /// string is none of them, no value already seen, and no followed word. Returns `None` if it may depend on the
+    /// string.
     fn strings_behind(&mut self, thread: &Thread) -> Option<Vec<Vec<u8>>> {
         if self.behind_check(thread)?.iter().any(|behind| self.is_out(behind)) {
             return Some(Vec::new());
@@ -129,7 +137,7 @@ impl Trial<'_> {
         if self.scopes_below(thread.stack, false).iter().any(requires) {
             return None;
         }
-        // If the string ended here, it would be counted among the values that were seen, like any other one.
+        // If the string ended here, it would be recorded as seen like any other value.
         self.attempt(|this, _| {
             let mut behind = vec![*thread];
             if !this.steps(b"\"", &mut behind) {
@@ -139,7 +147,7 @@ impl Trial<'_> {
         })
     }
 
-    /// The threads behind the check of the string that a thread is in, if it is a value that must be new.
+    /// Returns the threads after the check of a thread's current string, if that string is a value that must be new.
     fn behind_check(&self, thread: &Thread) -> Option<Vec<Thread>> {
         let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return None };
         let Resume::At(state) = frame.resume() else { return None };
@@ -147,7 +155,8 @@ impl Trial<'_> {
         self.is_check(state).then(behind)
     }
 
-    /// How many values the string that a thread is in may not be, so that there is a way out behind it; `None` if it may depend on the string whether there is one.
+    /// Returns how many values the current string of a thread has to avoid so that a way out follows it. Returns `None`
+    /// if the existence of a way out may depend on the string.
     fn values_to_avoid(&mut self, thread: &Thread) -> Option<usize> {
         if self.is_out(thread) {
             return Some(self.values_on_the_way_out(thread));
@@ -156,12 +165,12 @@ impl Trial<'_> {
         if behind.iter().any(|thread| self.is_out(thread)) {
             return Some(self.values_on_the_way_out(thread));
         }
-        // What was seen, and what is written on the way out, where each value takes a byte at least.
+        // The values that were seen, and those written on the way out, each of which takes at least one byte.
         let written = self.completion(&behind)?.len();
         Some(self.seen_below(thread.stack).saturating_add(written))
     }
 
-    /// A text that leads from some threads, none of which is out, to a place that is, if a search finds one that is short.
+    /// Searches briefly for a text that leads from some threads, none of which is out, to a place that is out.
     fn completion(&mut self, threads: &[Thread]) -> Option<Vec<u8>> {
         let before = core::mem::take(&mut self.outs.completions);
         let found = self.search_briefly(threads);
@@ -169,7 +178,7 @@ impl Trial<'_> {
         completion.filter(|_| found == Some(true))
     }
 
-    /// The same where the way out is known: what was seen, and the words that may be written on it.
+    /// Counts the values to avoid if a way out is known: the values seen, and the words that may be written on it.
     fn values_on_the_way_out(&self, thread: &Thread) -> usize {
         let program = self.bound.program();
         if program.has_nested_values() {

@@ -1,21 +1,22 @@
-//! Tokens that lead to dead ends, as long as the text stays in one string.
+//! Remembers which tokens lead to dead ends while the text stays in one string.
 //!
-//! Where values may run out, the tokens that end a string are tried one by one. If the string belongs to no value that must be new, what comes of them does not
-//! depend on what is written in it: the answer for its first character holds up to its end.
+//! Where values may run out, the tokens that end a string are tried one by one. If the string is not part of a value
+//! that must be new, the result does not depend on its content: the answer found at its first character holds up to its
+//! end.
 
 use smallvec::SmallVec;
 
 use crate::library::Key;
 use crate::parser::stack::StackId;
 
-/// The last answer, and where the text was. To be forgotten with the stacks by which it is known.
+/// The last answer, and the position for which it was found. It must be cleared when its stack numbers become invalid.
 #[derive(Debug, Default)]
 pub(crate) struct KnownOuts {
     place: Place,
     out: Vec<u32>,
 }
 
-/// The threads as far as a token can tell.
+/// A position: the threads, reduced to what a token can distinguish.
 pub(super) type Place = SmallVec<[(Key, StackId); 2]>;
 
 impl KnownOuts {
@@ -23,7 +24,7 @@ impl KnownOuts {
         self.place.clear();
     }
 
-    /// The tokens that lead to a dead end.
+    /// Returns the tokens that lead to a dead end, if `place` is the remembered position.
     pub(super) fn at(&self, place: &Place) -> Option<&[u32]> {
         (self.place == *place).then_some(&*self.out)
     }

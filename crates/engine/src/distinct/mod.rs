@@ -1,7 +1,8 @@
-//! The filter for values that must differ: keys of an object, and items of an array with `uniqueItems`.
+//! The filter for values that must differ: the keys of an object, and the items of an array with `uniqueItems`.
 //!
-//! What was written is kept in [`registers`], one list of values for each open scope. A mask is computed as if every value were
-//! new; [`filter`] then takes out the tokens that would repeat one.
+//! The values written so far are kept in [`registers`], one list for each open scope (an object or array whose values
+//! must differ). A mask is first computed as if every value were new; [`filter`] then removes the tokens that would
+//! repeat one.
 
 mod bracketed;
 mod calm;
@@ -20,18 +21,18 @@ use self::trial::SearchCache;
 use crate::library::BoundProgram;
 use crate::parser::stack::Arena;
 
-/// What a matcher remembers of its text where values must differ.
+/// What a matcher remembers of its text if values must differ.
 #[derive(Debug, Default)]
 pub(crate) struct Distinct {
-    /// The whole text.
+    /// The text of the request so far.
     pub(crate) text: Vec<u8>,
     pub(crate) registers: Registers,
     pub(crate) searches: SearchCache,
 }
 
 impl Distinct {
-    /// The stacks of a matcher together with the values that their scopes remember. `before` is the length of the text before the
-    /// byte that is taken.
+    /// Returns the stacks of a matcher together with the values that their scopes remember. `before` is the length of
+    /// the text before the byte that is being taken.
     pub(crate) fn stacks<'m>(
         &'m mut self,
         bound: &'m BoundProgram,
@@ -41,14 +42,15 @@ impl Distinct {
         Remembering::new(bound, arena, &mut self.registers, &self.text, before)
     }
 
-    /// Goes back to a text of so many bytes.
+    /// Goes back to a text of `bytes` bytes.
     pub(crate) fn restore(&mut self, mark: Mark, bytes: usize) {
         self.registers.truncate(mark);
         self.searches.clear();
         self.text.truncate(bytes);
     }
 
-    /// The same for another matcher at the same place. Searches are keyed by stacks, which it numbers anew.
+    /// Returns a copy for another matcher at the same position, without the searches: their keys contain stack numbers,
+    /// which the other matcher assigns anew.
     pub(crate) fn fork(&self) -> Self {
         Self { text: self.text.clone(), registers: self.registers.clone(), searches: SearchCache::default() }
     }

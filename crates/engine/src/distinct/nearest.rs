@@ -1,11 +1,12 @@
-//! How far it is to the end of a text if no value had to be new.
+//! The distance to the end of a text, computed as if no value had to be new.
 //!
-//! A search for a way out writes what is nearest to the end, and goes astray only where a value is not new:
+//! A search for a way out tries the byte that is nearest to the end first, so it takes a detour only where a value is
+//! not new:
 //!
 //! ```text
 //!   [        another item is asked for that has a `b` in it:     `"` `b` `"` `]` are missing, so of all strings that may come, those with a `b` are first
 //! ```
-//! The distances need not be exact: they say what is tried first, and never what is possible.
+//! The distances need not be exact: they only decide what is tried first, never what is possible.
 
 use core::cmp::Reverse;
 
@@ -19,19 +20,20 @@ use crate::parser::thread::Thread;
 use crate::parser::waiting::Waiting;
 use crate::program::{At, Place};
 
-/// How many bytes a required key takes that is missing, about.
+/// Rough number of bytes that a missing required key takes.
 const KEY_BYTES: u32 = 8;
-/// No place is farther from the end than this.
+/// Upper bound of all distances.
 const FAR: u32 = 1 << 20;
 
-/// What is known of stacks: how far it is from there to the end.
+/// Known distances from stacks to the end of the text.
 #[derive(Debug, Default)]
 pub(super) struct DistancesBelow {
     below: FxHashMap<StackId, u32>,
 }
 
 impl Trial<'_> {
-    /// Puts those of some bytes last that lead to the nearest end, but those of required names behind them. Returns how far it is.
+    /// Sorts `bytes` for a search, which tries the last one first: required bytes are last, and within each group those
+    /// nearest to the end. Returns the shortest distance.
     pub(super) fn nearest_last(
         &mut self,
         threads: &[Thread],
@@ -55,7 +57,7 @@ impl Trial<'_> {
         bytes.iter().map(|byte| nearest[usize::from(*byte)]).min().unwrap_or(FAR)
     }
 
-    /// From behind a byte to the end of the machine or leaf that takes it.
+    /// Returns the distance from the position after `byte` to the end of the machine or leaf that takes it.
     fn distance_behind(&self, waiting: &Waiting, byte: u8) -> u32 {
         let program = self.bound.program();
         let state = match waiting.thread.at {
@@ -80,7 +82,7 @@ impl Trial<'_> {
         next.map_or(FAR, |next| self.unchecked().state(program, next))
     }
 
-    /// From a stack to the end of the text.
+    /// Returns the distance from the top of a stack to the end of the text.
     fn distance_below(&self, stack: StackId, known_below: &mut DistancesBelow) -> u32 {
         let mut work = vec![stack];
         while let Some(&stack) = work.last() {

@@ -1,7 +1,7 @@
-//! What is known without a search: the places that lead out.
+//! Finds places with a way out that is known without a search.
 //!
-//! A place is *out* if a path to the end of the text is known on which no check can fail ([`crate::program::Exits`]). It is followed from a thread down its stack, from one scope
-//! to the next.
+//! A place is *out* if a path to the end of the text is known on which no check can fail ([`crate::program::Exits`]).
+//! The path is followed from a thread down its stack, from one scope to the next.
 
 use smallvec::SmallVec;
 
@@ -17,20 +17,20 @@ use crate::seen::Seen;
 /// What is known of the path from a place down to the next scope.
 #[derive(Clone, Default)]
 pub(super) struct Above {
-    /// The scopes for which everything that they require can be written on it.
+    /// Scopes for which all required values can be written on the path.
     open: SmallVec<[ScopeId; 4]>,
-    /// The words that are written on a path on which no other check can fail.
+    /// The words written on a path on which no other check can fail; `None` if no such path is known.
     pub(super) words: Option<u128>,
     /// The same for an infinite path; see [`crate::program::Exits`].
     pub(super) infinite: Option<u128>,
-    /// Every path is infinite: the place itself is in a leaf with infinitely many values.
+    /// Whether every path is infinite, because the place is in a leaf with infinitely many values.
     is_infinite: bool,
-    /// The value that is being written by this thread must be new to the next scope, and none of the words of the path.
+    /// The thread whose current value must be new to the next scope, and none of the words of the path.
     value: Option<Thread>,
 }
 
 impl Above {
-    /// A path with nothing to write, or none.
+    /// Returns a path that writes nothing, or no path if `leads_out` is false.
     pub(super) fn new(leads_out: bool, is_infinite: bool) -> Self {
         let words = leads_out.then_some(0);
         let infinite = words.filter(|_| is_infinite);
@@ -48,13 +48,13 @@ impl Above {
         }
     }
 
-    /// The same behind something of which there are infinitely many.
+    /// Returns the path from a state that follows a value of which there are infinitely many.
     pub(super) fn of_infinite(program: &Program, state: NetState) -> Self {
         let above = Self::of(program, state);
         Self { infinite: above.words, is_infinite: true, ..above }
     }
 
-    /// The same with a frame below it.
+    /// Extends the path by the frame below it.
     pub(super) fn pass(&mut self, trial: &Trial<'_>, frame: Frame) {
         let program = trial.bound.program();
         match frame.resume() {
@@ -80,7 +80,8 @@ impl Above {
                 self.then(rounds);
             }
             Resume::Scope { index, register } => {
-                // If nothing is left that could be needed, nothing is needed. Otherwise what is open can be completed by it.
+                // If no wanted key is missing, no key can become required. Otherwise the path must be open for this
+                // scope.
                 let has_needs =
                     program.scope(index).has_listed_needs() && trial.lacks_wanted(index, register);
                 let seen = trial.registers.count(register);
@@ -98,7 +99,7 @@ impl Above {
                     (passes, infinitely) = (is_new(self.words), is_new(self.infinite));
                 }
                 if has_needs || !register.may_close() {
-                    // If the value becomes one of those that are missing, it is one less.
+                    // If the current value becomes one of the missing ones, one less is missing.
                     let is_open = self.open.contains(&index) && can_be_new(0);
                     passes |= is_open;
                     infinitely |= is_open && (self.is_infinite || trial.misses_infinite(index, register));
@@ -111,17 +112,18 @@ impl Above {
                 let mut is_seen = |words: u128| {
                     all.any(|(at, word)| words >> at & 1 == 1 && program.has_seen(index, set, word))
                 };
-                // Where words have an order, it may be too late for one that the path needs.
+                // If words have an order, it may be too late for one that the path needs.
                 let infinitely =
                     !program.has_order(index) && self.infinite.is_some_and(|words| !is_seen(words));
-                // Other values than words are listed in the scope below.
+                // Values other than words are listed in the scope below.
                 *self = Self { value: self.value, ..Self::new(self.words.is_some(), infinitely) };
             }
             Resume::Limit { .. } | Resume::Finish => {}
         }
     }
 
-    /// The same with a place below it. What is open above must come to an end below, and what is open below must be reached.
+    /// Extends the path by the place below it. A scope that is open above needs a path without words below, and one
+    /// that is open below needs such a path above.
     pub(super) fn then(&mut self, below: Self) {
         if below.words != Some(0) {
             self.open.clear();
@@ -139,15 +141,15 @@ impl Above {
 }
 
 impl Trial<'_> {
-    /// In a leaf with infinitely many values, or nearly: how many of them have to be tried until one is neither seen nor one of the finitely
-    /// many that something else may need.
+    /// Returns how many values to try in a leaf with infinitely many values (or nearly so) until one of them is neither
+    /// seen nor one of the finitely many that something else may need. Returns `None` in any other leaf.
     pub(super) fn infinite_values(&self, thread: &Thread) -> Option<usize> {
         thread.leaf()?;
         let values = self.values_below(thread.stack);
         self.has_more(thread, values).then_some(values)
     }
 
-    /// How many values the scopes on a stack have seen, and may need.
+    /// Returns an upper bound of the values that the scopes on a stack have seen or may need, plus one.
     pub(super) fn values_below(&self, stack: StackId) -> usize {
         self.scopes_below(stack, true).iter().fold(1usize, |sum, &(index, register)| {
             let finite = self.bound.program().scope(index).finite as usize;
@@ -155,7 +157,7 @@ impl Trial<'_> {
         })
     }
 
-    /// The next scopes on a stack, one for each way where it forks, or all of them.
+    /// Returns all scopes on a stack, or only the nearest one on each branch.
     pub(super) fn scopes_below(&self, stack: StackId, all: bool) -> SmallVec<[(ScopeId, Register); 4]> {
         let (mut scopes, mut frames) = (SmallVec::new(), Frames::of(self.arena, [stack]));
         while let Some((frame, below)) = frames.next() {
@@ -171,7 +173,7 @@ impl Trial<'_> {
         scopes
     }
 
-    /// Whether a way to the end of the text is known on which no check can fail.
+    /// Checks whether a way to the end of the text is known on which no check can fail.
     pub(super) fn is_out(&self, thread: &Thread) -> bool {
         let program = self.bound.program();
         match thread.at {
@@ -191,31 +193,31 @@ impl Trial<'_> {
                 };
                 checked.filter(|above| !above.is_dead()).any(is_out)
             }
-            // Whatever else is there stands on its own.
+            // Any other frame: follow the whole stack.
             _ => self.is_out_below(thread.stack, self.at_leaf(thread)),
         })
     }
 
-    /// The rest of a leaf.
+    /// Returns the path through the rest of a leaf.
     pub(super) fn at_leaf(&self, thread: &Thread) -> Above {
         let is_nested = self.bound.program().has_nested_values();
         Above::new(true, is_nested && self.infinite_values(thread).is_some())
     }
 
-    /// Whether a key that is required, or may be needed, was not seen.
+    /// Checks whether a key that is required, or may become required, was not seen.
     fn lacks_wanted(&self, index: ScopeId, register: Register) -> bool {
         let mut wanted = self.bound.program().scope(index).wanted.iter();
         wanted.any(|name| !self.registers.has(register, name))
     }
 
-    /// The same of a key whose member has infinitely many values.
+    /// Checks whether such a key was not seen whose member has infinitely many values.
     pub(super) fn misses_infinite(&self, index: ScopeId, register: Register) -> bool {
         let program = self.bound.program();
         let mut wanted = program.scope(index).wanted.iter().zip(program.open().infinite(index));
         wanted.any(|(name, is_infinite)| *is_infinite && !self.registers.has(register, name))
     }
 
-    /// What follows the checks of a state.
+    /// Returns the states after the checks of a state, and the paths from there.
     pub(super) fn checked(&self, state: NetState) -> impl Iterator<Item = (NetState, Above)> + '_ {
         let program = self.bound.program();
         let calls = match program.place(state) {
@@ -227,10 +229,11 @@ impl Trial<'_> {
         behind.map(|state| (state, Above::of(program, state)))
     }
 
-    /// The same for what is on a stack, below a place.
+    /// Checks whether the path `above` can be continued down a stack to the end of the text.
     pub(super) fn is_out_below(&self, stack: StackId, above: Above) -> bool {
         self.leads_down(stack, above, |below, is_infinite| {
-            // PERF: hundreds of tokens are tried from the same place, and what lies below its scope is the same for all of them.
+            // PERF: hundreds of tokens are tried from the same place, and the stack below its scope is the same for all
+            // of them.
             if Arena::is_newer(below, self.outs.base) {
                 return None;
             }
@@ -243,7 +246,8 @@ impl Trial<'_> {
         })
     }
 
-    /// The same. `behind_scope` may know it for what is below a scope, which a path leads to, perhaps an infinite one.
+    /// Does the same as [`Self::is_out_below`]. `behind_scope` may know the answer for the stack below a scope; its
+    /// second argument tells whether the path there is infinite.
     pub(super) fn leads_down(
         &self,
         stack: StackId,
@@ -279,13 +283,13 @@ impl Trial<'_> {
         false
     }
 
-    /// Whether one of these words was seen.
+    /// Checks whether one of these words was seen.
     pub(super) fn any_seen(&self, words: u128, register: Register) -> bool {
         let mut all = (0..).zip(self.bound.program().network().followed_words());
         words != 0 && all.any(|(at, word)| words >> at & 1 == 1 && self.registers.has(register, word))
     }
 
-    /// Whether every way on from a thread writes a value that was seen in its scope.
+    /// Checks whether every continuation of a thread writes a value that was already seen in its scope.
     pub(super) fn needs_seen(&self, thread: &Thread) -> bool {
         let (program, needed) = (self.bound.program(), self.bound.program().needed());
         let mut words = match thread.at {
@@ -304,7 +308,7 @@ impl Trial<'_> {
                     }
                 }
                 Resume::Limit { .. } => {}
-                // Nobody stands where all words of a set were seen.
+                // No thread exists where all words of a set were seen.
                 Resume::Words { .. } | Resume::Finish => return false,
                 Resume::Scope { register, .. } => return self.any_seen(words, register),
             }
@@ -312,7 +316,7 @@ impl Trial<'_> {
         }
     }
 
-    /// The most values that a scope has seen that is the next on a stack.
+    /// Returns the largest number of values seen by a nearest scope on a stack.
     pub(super) fn seen_below(&self, stack: StackId) -> usize {
         let scopes = self.scopes_below(stack, false).into_iter();
         scopes.map(|(_, register)| self.registers.count(register)).max().unwrap_or(0)

@@ -1,19 +1,22 @@
-//! Many texts tried at once.
+//! Tries many texts at once.
 //!
-//! Where values may run out, hundreds of tokens are tried for one mask, and they lead to few places: behind `": "`, all texts that begin a string are in the same state on the same stacks. So
-//! texts are followed through a graph of places, which are sets of threads. Each byte is taken once from each place, and each thread is asked once whether it is out.
+//! Where values may run out, hundreds of tokens are tried for one mask, and they lead to few places: after `": "`, all
+//! texts that begin a string are in the same state on the same stacks. So texts are followed through a graph of places,
+//! which are sets of threads. Each byte is taken once from each place, and each thread is checked once for being out.
 //!
 //! ```text
 //!   texts      "a":   "b":   "a":[                 · ─"─▶ · ─a,b─▶ · ─"─▶ · ─:─▶ · ─[─▶ ·
 //! ```
-//! That works as long as a byte makes no difference by the text in front of it, and it makes one only where a value ends that must be new. There are two ways on from there:
+//! This works as long as the effect of a byte does not depend on the text before it. It does only where a value ends
+//! that must be new. Then there are two ways to continue:
 //!
-//! * Strings are *alike* that were not seen, and that no scope wants to be written or needs another one for. Whichever of them is written, threads go on in the same way, and are out or not. So the
-//!   first of them stands for all, until another value ends.
-//! * Otherwise a text is followed by itself.
+//! * Strings are *alike* if they were not seen, no scope wants them, and they need no other string. Whichever of them
+//!   is written, the threads continue in the same way, and are out or not. So the first of them represents all, until
+//!   another value ends.
+//! * Otherwise a text is followed alone.
 //!
-//! Whether a place leads out from which no thread is out may depend on every value, so there, too, a text is followed by itself. To tell places from each other, stacks and registers keep
-//! their numbers as long as a graph lasts.
+//! If no thread of a place is out, whether there is a way out may depend on every value, so there, too, a text is
+//! followed alone. To tell places apart, stacks and registers keep their numbers while a graph lives.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -26,74 +29,75 @@ use crate::parser::thread::Thread;
 use crate::program::network::ScopeId;
 use crate::value;
 
-/// Strings of more bytes are not compared with others.
+/// Maximum number of bytes of a string that is compared with others.
 const MAX_ALIKE_BYTES: usize = 256;
 
-/// The places that some texts lead to.
+/// The graph of places that some texts lead to.
 struct Places {
     all: Vec<Place>,
     known: FxHashMap<Vec<Thread>, usize>,
     edges: FxHashMap<(usize, u8), Edge>,
     /// Whether a thread is known to be out.
     out: FxHashMap<Thread, bool>,
-    /// Whether a place leads out behind what is written of a value.
+    /// Whether a place has a way out, by the written part of a value.
     leading: FxHashMap<(usize, Box<[u8]>), bool>,
-    /// What there was before.
+    /// Marks of the stacks and registers from before.
     before: (Mark, registers::Mark),
-    /// The length of the text before.
+    /// Length of the text from before.
     start: usize,
 }
 
 struct Place {
     threads: Vec<Thread>,
     is_out: Option<bool>,
-    /// Whether a value may be written here that is checked.
+    /// Whether a value that is checked may be written here.
     may_be_checked: Option<bool>,
     strings: Option<Strings>,
 }
 
 /// Whether all threads of a place are in strings.
 enum Strings {
-    /// With all scopes below.
+    /// They are, and these are all scopes below.
     All(Scopes),
     NotAll,
 }
 
 type Scopes = SmallVec<[(ScopeId, Register); 4]>;
 
-/// A place, or nowhere.
+/// A place, or a dead end.
 #[derive(Clone, Copy)]
 enum Next {
     Place(usize),
     Dead,
 }
 
-/// What a byte leads to.
+/// The target of a byte.
 #[derive(Clone, Copy)]
 enum Edge {
     To(Next),
-    /// A value ends. It is known where strings lead that are alike.
+    /// A value ends. `alike` is the target for strings that are alike, if known.
     Value {
         alike: Option<Next>,
     },
 }
 
-/// Where a text leads.
+/// The result of following a text.
 #[derive(Clone, Copy)]
 enum Followed {
-    /// Nowhere.
+    /// No thread survives.
     Dead,
-    /// To a place. The text may hold a value that stands for others.
+    /// A place. The text may hold a value that represents others.
     At(usize),
-    /// That depends on its values.
+    /// It depends on the values of the text.
     Unknown,
 }
 
-/// The places behind each byte of a text, as far as a thread survives, and whether a string stands there for others that are alike.
+/// The places after each byte of a text, as far as a thread survives, and whether the text up to there holds a string
+/// that represents others.
 struct Path<'b> {
     text: &'b [u8],
     places: Vec<(usize, bool)>,
-    /// Whether strings may stand for others.
+    /// Whether strings may represent others.
     by_alike: bool,
 }
 
@@ -104,7 +108,8 @@ impl Path<'_> {
 }
 
 impl Trial<'_> {
-    /// Whether everything that has to be new behind each of many texts can be, told one by one. They come descending: what begins a text that leads on leads on.
+    /// Reports for each of many texts whether it leads to no dead end. The texts must be in descending order: a prefix
+    /// of a text with a way out has one, too.
     pub(crate) fn each_leads_on<'b>(
         &mut self,
         texts: impl Iterator<Item = &'b [u8]>,
@@ -177,7 +182,8 @@ impl Trial<'_> {
         Followed::At(path.places[text.len()].0)
     }
 
-    /// Where a byte leads behind the text that is written, and whether a string ends there that stands for others. `None` if a value ends there behind such a string.
+    /// Returns the target of a byte after the written text, and whether it ends a string that represents others.
+    /// Returns `None` if it ends a value after such a string.
     fn next_place(
         &mut self,
         places: &mut Places,
@@ -209,7 +215,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Takes a byte behind the text that is written.
+    /// Takes a byte after the written text.
     fn take(&mut self, places: &mut Places, from: usize, byte: u8, is_alike: bool) -> (Next, Edge) {
         let mut threads = places.all[from].threads.clone();
         let is_alive = self.steps(&[byte], &mut threads);
@@ -221,7 +227,7 @@ impl Trial<'_> {
         (next, edge)
     }
 
-    /// Whether the string that all threads are in is one of those that are alike, if it ends here.
+    /// Checks whether the current string of all threads would be one of those that are alike, if it ended here.
     fn is_alike(&mut self, places: &mut Places, at: usize) -> bool {
         let program = self.bound.program();
         let place = &mut places.all[at];
@@ -252,7 +258,7 @@ impl Trial<'_> {
             })
     }
 
-    /// Whether a thread of a place is out.
+    /// Checks whether a thread of a place is out.
     fn place_is_out(&mut self, places: &mut Places, at: usize) -> bool {
         let Places { all, out, .. } = places;
         let Place { threads, is_out, .. } = &mut all[at];
@@ -260,7 +266,7 @@ impl Trial<'_> {
         *is_out.get_or_insert_with(|| threads.iter().any(&mut find))
     }
 
-    /// Whether a place leads out behind the text that is written.
+    /// Checks whether a place has a way out after the written text.
     fn place_leads_out(&mut self, places: &mut Places, at: usize) -> bool {
         if self.place_is_out(places, at) {
             return true;
@@ -284,7 +290,7 @@ impl Trial<'_> {
         leads_out
     }
 
-    /// Makes the text that of before and these bytes.
+    /// Sets the text to the one from before followed by these bytes.
     fn write(&mut self, places: &Places, bytes: &[u8]) {
         self.text.truncate(places.start);
         self.text.extend_from_slice(bytes);
@@ -292,7 +298,7 @@ impl Trial<'_> {
 }
 
 impl Places {
-    /// The place of some threads.
+    /// Returns the place of some threads.
     fn place(&mut self, mut threads: Vec<Thread>) -> usize {
         threads.sort_unstable_by_key(|thread| (thread.at, thread.count, thread.stack));
         let new = self.all.len();

@@ -1,19 +1,19 @@
-//! What scopes remember: the values that stood in them.
+//! The values that open scopes have seen.
 //!
-//! A grammar cannot say that the keys of an object differ, so that part of the state is kept outside of it. The frame of a scope
-//! on the stack carries a *register*: a list of values, newest first, that shares its tail with older lists.
+//! A grammar cannot say that the keys of an object differ, so this part of the state is kept outside of it. The frame
+//! of a scope on the stack carries a *register*: a list of values, newest first, that shares its tail with older lists.
 //!
 //! ```text
 //!   {"a": 1, "b": {"a": …         stack:  scope ["a"] ─▶ (after the value) ─▶ scope ["b", "a"] ─▶ bottom
 //! ```
-//! Where a value ends, the network has a *check*. It looks down the stack for the scope, and either the value is new,
-//! and the scope's frame is replaced by one that knows it, or the thread ends there.
+//! Where a value ends, the network has a *check*. It looks down the stack for the scope. If the value is new, the frame
+//! of the scope is replaced by one whose list contains it; otherwise the thread ends there.
 //!
-//! A scope may hold many thousands of values, so whether a value is new is asked of an index by hash and list, and whether an entry belongs to a
-//! list is found by jumping back in steps that double.
+//! A scope may hold many thousands of values. Whether a value is new is therefore looked up in an index by hash and
+//! list, and whether an entry belongs to a list is found by backward jumps of doubling length.
 //!
-//! Masks are computed and remembered without any of this, as if every value were new; what registers make of a mask is
-//! decided afterwards ([`super::filter`]). The one thing that a mask does see is whether a scope may close.
+//! Masks are computed and cached without any of this, as if every value were new; the effect of registers on a mask is
+//! determined afterwards ([`super::filter`]). Only one thing is visible to a mask: whether a scope may close.
 
 use core::hash::BuildHasher;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Register {
         self.0 & LACKS == 0
     }
 
-    /// The newest entry, if there is one.
+    /// Returns the newest entry, if there is one.
     fn newest(self) -> Option<usize> {
         ((self.0 & !LACKS) as usize).checked_sub(1)
     }
@@ -53,36 +53,36 @@ impl Register {
         self.newest().is_none()
     }
 
-    /// Whether its newest value was there at a mark.
+    /// Checks whether its newest value was already there at a mark.
     pub(crate) fn is_before(self, mark: Mark) -> bool {
         self.newest().is_none_or(|newest| newest < mark.entries as usize)
     }
 }
 
-/// All lists of values that one matcher's frames refer to.
+/// All lists of values that the frames of one matcher refer to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registers {
     entries: Log<Entry, ENTRIES>,
-    /// The forms of all values, one after the other.
+    /// The forms of all values, concatenated.
     forms: Vec<u8>,
-    /// The last value that was looked at: where its text ends, and its form.
+    /// The value that was checked last: where its text ends, and its form.
     last: Option<(usize, Vec<u8>)>,
-    /// What was read of the text since the last byte began.
+    /// Which values were read since the last byte began.
     read: Read,
-    /// How many values were not new so far.
+    /// Number of values so far that were not new.
     refused: u64,
     /// The newest entry, by its hash and the oldest entry of its list.
     index: Index,
 }
 
-/// Whether values were read that ended before the current byte, or with it.
+/// Whether a value was read that ended before the current byte, or with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Read {
     pub(crate) before: bool,
     pub(crate) after: bool,
 }
 
-/// Forks share entries in pieces of so many.
+/// Number of entries in a chunk that forks share.
 const ENTRIES: usize = 32;
 
 /// Entries by hash and list: the last ones, and many more in parts that forks share until one of them changes.
@@ -131,43 +131,43 @@ impl Index {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Whose list it is: another scope may require other values.
+    /// The scope of the list; another scope may require other values.
     scope: ScopeId,
     /// The list that this value was added to.
     older: Register,
     hash: u64,
     start: u32,
     end: u32,
-    /// How many required values are still missing.
+    /// Number of required values that are still missing.
     missing: u32,
     summary: Summary,
-    /// How many entries the list has.
+    /// Number of entries in the list.
     count: u32,
     /// The oldest entry of the list.
     oldest: u32,
     /// An entry further back in the list.
     jump: u32,
-    /// The entry before with this hash and this oldest entry, or `NONE`.
+    /// The previous entry with the same hash and oldest entry, or `NONE`.
     same: u32,
-    /// The newest entry of the list, from this one on, whose value some token contains as a whole, or `NONE`.
+    /// The newest entry from this one on whose value some token contains completely, or `NONE`.
     in_token: u32,
 }
 
 const NONE: u32 = u32::MAX;
 
-/// What is known of a whole list without looking through it.
+/// Properties of a whole list, known without a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(crate) struct Summary {
     /// The length of the longest form.
     pub(crate) longest: u32,
-    /// Some token contains one of the values as a whole.
+    /// Whether some token contains one of the values completely.
     pub(crate) in_token: bool,
-    /// There are objects or arrays among them.
+    /// Whether there are objects or arrays.
     pub(crate) nested: bool,
-    /// There are others among them.
+    /// Whether there are other values.
     pub(crate) simple: bool,
-    /// There are numbers or literals among them.
+    /// Whether there are numbers or literals.
     pub(crate) unquoted: bool,
 }
 
@@ -178,9 +178,10 @@ pub(crate) struct Mark {
     forms: u32,
 }
 
-/// Where strings up to some length count as infinitely many, no more values are remembered: of the shortest there are twice as many.
+/// Maximum number of values that are remembered where strings up to some length count as infinitely many: of the
+/// shortest such strings there are twice this many.
 pub(crate) const MOST_VALUES: usize = 1 << 19;
-/// So many entries are looked at for one that was just made by another thread.
+/// Number of recent entries searched for one that another thread has just added.
 const RECENT: usize = 4;
 
 impl Registers {
@@ -190,7 +191,7 @@ impl Registers {
 
     #[inline]
     pub(crate) fn truncate(&mut self, mark: Mark) {
-        // PERF: most masks look at no value.
+        // PERF: most masks check no value.
         if !self.is_at(mark) || self.last.is_some() || self.forms.len() > mark.forms as usize {
             self.cut(mark);
         }
@@ -209,43 +210,43 @@ impl Registers {
         self.last = None;
     }
 
-    /// Lets forks share what is there.
+    /// Makes forks share the present entries.
     pub(crate) fn freeze(&mut self) {
         self.entries.freeze(self.entries.len());
     }
 
-    /// Whether nothing was added after a mark.
+    /// Checks whether nothing was added after a mark.
     #[inline]
     pub(crate) fn is_at(&self, mark: Mark) -> bool {
         self.entries.len() == mark.entries as usize
     }
 
-    /// How many values were not new, ever since.
+    /// Returns the total number of values that were not new. It never decreases.
     pub(crate) fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// How many values are remembered, of all lists.
+    /// Returns the number of values remembered in all lists.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nothing is remembered at all.
+    /// Checks whether nothing is remembered at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// A new byte begins.
+    /// Forgets the last value and what was read: a new byte begins.
     pub(crate) fn next_byte(&mut self) {
         (self.last, self.read) = (None, Read::default());
     }
 
-    /// What was read of the text since the last byte began.
+    /// Returns which values were read since the last byte began.
     pub(crate) fn read(&self) -> Read {
         self.read
     }
 
-    /// The forms of the values, newest first.
+    /// Returns the forms of the values, newest first.
     pub(crate) fn forms(&self, register: Register) -> impl Iterator<Item = &[u8]> {
         let mut next = register.newest();
         core::iter::from_fn(move || {
@@ -255,7 +256,7 @@ impl Registers {
         })
     }
 
-    /// The forms of the values that some token contains as a whole, newest first.
+    /// Returns the forms of the values that some token contains completely, newest first.
     pub(crate) fn forms_in_tokens(&self, register: Register) -> impl Iterator<Item = &[u8]> {
         let in_token = |at: Option<usize>| Some(self.entries[at?].in_token).filter(|&next| next != NONE);
         let mut next = in_token(register.newest());
@@ -266,7 +267,7 @@ impl Registers {
         })
     }
 
-    /// Whether a list has a value with this form.
+    /// Checks whether a list has a value with this form.
     pub(crate) fn has(&self, register: Register, form: &[u8]) -> bool {
         self.contains(register, FxBuildHasher.hash_one(form), form)
     }
@@ -279,12 +280,12 @@ impl Registers {
         &self.forms[entry.start as usize..entry.end as usize]
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(crate) fn count(&self, register: Register) -> usize {
         register.newest().map_or(0, |at| self.entries[at].count as usize)
     }
 
-    /// Whether a list has a value.
+    /// Checks whether a list has a value.
     fn contains(&self, register: Register, hash: u64, form: &[u8]) -> bool {
         let Some(newest) = register.newest() else { return false };
         let oldest = self.entries[newest].oldest;
@@ -299,7 +300,7 @@ impl Registers {
         false
     }
 
-    /// Whether an entry is in the list that begins with another.
+    /// Checks whether an entry is in the list that begins with another.
     fn is_in(&self, entry: u32, newest: u32) -> bool {
         let count = |at: u32| self.entries[at as usize].count;
         let mut at = newest;
@@ -314,7 +315,7 @@ impl Registers {
         at == entry
     }
 
-    /// Whether a list is another one, perhaps with more values.
+    /// Checks whether `more` is `less`, possibly with further values.
     pub(crate) fn extends(&self, more: Register, less: Register) -> bool {
         match (more.newest(), less.newest()) {
             (_, None) => true,
@@ -323,12 +324,12 @@ impl Registers {
         }
     }
 
-    /// How many values a list lacks that its scope requires.
+    /// Returns how many values are missing from a list that its scope requires.
     pub(crate) fn lacks(&self, register: Register, scope: &Scope) -> u32 {
         register.newest().map_or(scope.required.len() as u32, |at| self.entries[at].missing)
     }
 
-    /// How many values a list lacks with one more.
+    /// Returns how many values are missing from a list after one more is added.
     fn missing(&self, scope: &Scope, older: Register, form: &[u8]) -> u32 {
         let before = self.lacks(older, scope);
         let was_seen = |one: &[u8]| self.has(older, one);
@@ -337,7 +338,7 @@ impl Registers {
         before + more - u32::from(scope.wants(form, was_seen))
     }
 
-    /// The list with one more value; `None` if it is there already.
+    /// Adds a value to a list; `None` if it is there already.
     fn add(
         &mut self,
         scope: (ScopeId, &Scope),
@@ -351,7 +352,7 @@ impl Registers {
             self.refused += 1;
             return None;
         }
-        // Threads that differ elsewhere find the same value; their lists should be the same as well.
+        // Threads that differ elsewhere find the same value; they should share its list.
         let recent = self.entries.len().saturating_sub(RECENT);
         for at in recent..self.entries.len() {
             let entry = &self.entries[at];
@@ -380,7 +381,7 @@ impl Registers {
             Some(before) => {
                 let before_it = &self.entries[before];
                 let far = &self.entries[before_it.jump as usize];
-                // Two jumps of one length become one of twice the length.
+                // Two jumps of equal length become one of twice the length.
                 let is_twice =
                     before_it.count - far.count == far.count - self.entries[far.jump as usize].count;
                 let jump = if is_twice { far.jump } else { before as u32 };
@@ -420,7 +421,7 @@ pub(crate) struct Remembering<'m> {
     arena: &'m mut Arena,
     registers: &'m mut Registers,
     text: &'m [u8],
-    /// How much of the text lies before the byte that is being taken.
+    /// Length of the text before the byte that is being taken.
     before: usize,
 }
 
@@ -491,7 +492,7 @@ impl Stacks for Remembering<'_> {
 }
 
 impl Remembering<'_> {
-    /// Adds a value to the scopes that are nearest on a stack.
+    /// Adds a value to the nearest scope on each branch of a stack.
     fn add(&mut self, stack: StackId, form: &[u8], out: &mut Vec<StackId>) {
         let Self { program, whole, registers, arena, .. } = self;
         let replace = |_: &mut Arena, frame: Frame, _| match frame.resume() {
@@ -517,13 +518,13 @@ mod tests {
     use crate::program::network::{MachineId, Values};
 
     impl Registers {
-        /// The list with one more value, by looking through it.
+        /// Checks whether a list has a value, by a scan.
         fn is_there(&self, register: Register, form: &[u8]) -> bool {
             self.forms(register).any(|other| other == form)
         }
     }
 
-    /// Lists that branch and are taken back, against looking through them.
+    /// Compares branching and truncated lists with scans.
     #[test]
     fn a_value_is_new_if_it_is_not_in_the_list() {
         let mut state = 7u64;

@@ -1,4 +1,4 @@
-//! What a search passes over.
+//! Skips the parts of a text that make no difference to a search for a way out.
 
 use super::out::Above;
 use super::trial::Trial;
@@ -6,15 +6,15 @@ use crate::parser::stack::{Resume, Top};
 use crate::parser::thread::Thread;
 use crate::program::At;
 
-/// A stack that forks into more parts is not passed over.
+/// Maximum number of parts that a stack may fork into; otherwise nothing is skipped.
 const MAX_FORKS: usize = 64;
-/// The same for a stack with more nodes above the check, counted once for each path.
+/// Maximum number of stack nodes above the check, counted once for each path; otherwise nothing is skipped.
 const MAX_FORKED_STACKS: usize = 1_024;
 
 impl Trial<'_> {
-    /// Passes over what does not matter: what is inside of a member's value, of an inner scope that can be completed, or of a value of which
-    /// there are infinitely many, makes no difference to what may follow. So one path through it stands for all. Returns the threads behind such things, and
-    /// the others.
+    /// Skips what makes no difference to the text after it: the inside of a member's value, of an inner scope that can
+    /// be completed, or of a value of which there are infinitely many. One path through it represents all. Returns the
+    /// threads after such parts, and the other threads.
     pub(super) fn skip_all(&self, threads: Vec<Thread>) -> (Vec<Thread>, Vec<Thread>) {
         let (mut skipped, mut others) = (Vec::new(), Vec::new());
         let mut work: Vec<(Thread, bool)> = threads.into_iter().map(|thread| (thread, false)).collect();
@@ -36,7 +36,7 @@ impl Trial<'_> {
 
     fn skip(&self, thread: &Thread) -> Option<Thread> {
         let program = self.bound.program();
-        // What is passed over is not written, and an array or object that must be new is read back.
+        // Skipped text is not written, but an array or object that must be new is read back from the text.
         let is_read_back = || program.network().scattered_values || self.has_check_below(thread.stack);
         if program.has_nested_values() && is_read_back() {
             return None;
@@ -44,8 +44,9 @@ impl Trial<'_> {
         self.skip_quiet(thread).or_else(|| self.skip_scope(thread))
     }
 
-    /// Behind the check of a value that can still become one of infinitely many: one that was not seen, and that nothing else needs. What is passed over is not written, so a value around it that
-    /// must be new cannot be read back: it is passed over, too, or nothing is.
+    /// Returns the threads after the check of a value that can still become one of infinitely many, one not seen and
+    /// not needed elsewhere. Skipped text is not written, so an enclosing value that must be new could not be read
+    /// back: it must be skipped as well, or nothing is.
     fn skip_value(&self, thread: &Thread) -> Option<Vec<Thread>> {
         let program = self.bound.program();
         let above = match thread.at {
@@ -71,9 +72,10 @@ impl Trial<'_> {
         Some(behind)
     }
 
-    /// The threads behind the next check on a stack, if a path leads there on which no other check can fail, and which is one of infinitely many.
+    /// Returns the threads after the next check on a stack, if a path leads to it on which no other check can fail and
+    /// the value is one of infinitely many.
     fn behind_value(&self, thread: &Thread, above: Above) -> Option<Vec<Thread>> {
-        // Where the stack forks, all of its parts must have such a check.
+        // If the stack forks, every branch must have such a check.
         let (mut behind, mut frames) = (Vec::new(), Vec::new());
         let (mut work, mut stacks) = (vec![(thread.stack, above)], 0);
         while let Some((stack, above)) = work.pop() {
@@ -104,7 +106,7 @@ impl Trial<'_> {
         Some(behind)
     }
 
-    /// Behind a leaf, and behind machines without checks; nowhere if that is a value that is checked.
+    /// Returns the thread after a leaf and after machines without checks; `None` if that is a value that is checked.
     fn skip_quiet(&self, thread: &Thread) -> Option<Thread> {
         let program = self.bound.program();
         let mut skipped = *thread;
@@ -129,7 +131,7 @@ impl Trial<'_> {
         (skipped != *thread).then_some(skipped)
     }
 
-    /// Behind the next scope, if it can be completed.
+    /// Returns the thread after the next scope, if that scope can be completed.
     fn skip_scope(&self, thread: &Thread) -> Option<Thread> {
         let program = self.bound.program();
         let At::Network(state) = thread.at else { return None };

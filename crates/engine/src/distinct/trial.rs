@@ -1,4 +1,4 @@
-//! Trying bytes: the state of a matcher, and room to go on from it and back.
+//! Tries bytes on the state of a matcher and then restores it.
 
 use core::cell::RefCell;
 
@@ -19,7 +19,7 @@ use crate::program::network::ScopeId;
 use crate::program::{self, Kind, NetState};
 use crate::value;
 
-/// The state of a matcher, and room to try bytes in.
+/// The state of a matcher, with the buffers to try bytes on it.
 pub(crate) struct Trial<'m> {
     pub(crate) bound: &'m BoundProgram,
     pub(crate) arena: &'m mut Arena,
@@ -32,15 +32,15 @@ pub(crate) struct Trial<'m> {
     pub(crate) outs: Outs,
 }
 
-/// Whether there is a way out below a scope, as long as a trial lasts.
+/// What is known about ways out below scopes, for the duration of a trial.
 pub(crate) struct Outs {
-    /// Of the stacks that there were when it began.
+    /// Mark of the stacks that existed when the trial began.
     pub(super) base: Mark,
-    /// By the stack below the scope, and whether the path to it is infinite.
+    /// Whether there is a way out, by the stack below the scope and whether the path to it is infinite.
     pub(super) known: RefCell<FxHashMap<(StackId, bool), bool>>,
-    /// The texts of the last completions that searches have found, the newest first: each leads to a place that is out.
+    /// The last completions that searches found, newest first: each is a text that leads to a place that is out.
     pub(super) completions: Vec<Vec<u8>>,
-    /// The scopes that must not be entered.
+    /// Scopes that must not be entered.
     pub(super) closed: Box<[ScopeId]>,
 }
 
@@ -55,13 +55,15 @@ impl Outs {
     }
 }
 
-/// What searches for new values have found: by the threads, the frames above the stacks that the matcher has, and what is written of a
-/// value. To be forgotten when it goes back, because it will use the numbers of its stacks again. PERF: inside of a string, the
-/// tokens that end it and begin another key are tried at every step, and all of them lead to the same few places.
+/// Results of searches for new values, by the threads, the frames above the stacks of the matcher, and the written part
+/// of a value. It must be cleared when the matcher goes back, because stack numbers are then reused. PERF: inside a
+/// string, the tokens that end it and begin another key are tried at every step, and all of them lead to the same few
+/// places.
 #[derive(Debug, Default)]
 pub(crate) struct SearchCache {
     pub(super) found: FxHashMap<Box<[u32]>, bool>,
-    /// Tokens that lead to dead ends: of those that end a value and begin another, and of all.
+    /// Tokens that lead to dead ends: among those that end a value and begin another (`commas`), and among all
+    /// (`tokens`).
     pub(super) commas: KnownOuts,
     pub(super) tokens: KnownOuts,
 }
@@ -75,7 +77,7 @@ impl SearchCache {
 }
 
 impl Trial<'_> {
-    /// Does something with the threads, and leaves no trace of it.
+    /// Calls `what` with a copy of the threads, then restores stacks, registers and text.
     pub(super) fn attempt<T>(&mut self, what: impl FnOnce(&mut Self, &mut Vec<Thread>) -> T) -> T {
         let (stacks, registers, length) = (self.arena.mark(), self.registers.mark(), self.text.len());
         let mut threads = self.threads.to_vec();
@@ -86,7 +88,7 @@ impl Trial<'_> {
         result
     }
 
-    /// Steps by some bytes. Returns whether a thread survives.
+    /// Steps over some bytes. Returns whether a thread survives.
     pub(super) fn steps(&mut self, bytes: &[u8], threads: &mut Vec<Thread>) -> bool {
         let mut next = Vec::new();
         for &byte in bytes {
@@ -105,7 +107,7 @@ impl Trial<'_> {
         true
     }
 
-    /// Whether no text can use up the values that lead on from a thread.
+    /// Checks whether a thread is in a leaf with more possible values than any text can use up.
     pub(super) fn is_infinite(&self, thread: &Thread) -> bool {
         let program = self.bound.program();
         thread.leaf().is_some_and(|(leaf, state)| {
@@ -114,12 +116,12 @@ impl Trial<'_> {
         })
     }
 
-    /// Whether a thread is in a string that can go on in more than so many ways, whatever token comes next.
+    /// Checks whether a thread is in a string that can continue in more than `values` ways, whichever token comes next.
     pub(super) fn goes_on(&self, thread: &Thread, values: usize) -> bool {
         thread.leaf().is_some_and(|(leaf, state)| self.bound.goes_on(leaf, state, thread.count, values))
     }
 
-    /// Whether a thread is in a leaf that can go on in more than so many ways now.
+    /// Checks whether a thread is in a leaf that can continue in more than `values` ways now.
     pub(super) fn has_more(&self, thread: &Thread, values: usize) -> bool {
         let Some((leaf, state)) = thread.leaf() else { return false };
         let has_more = || match self.bound.program().leaf(leaf) {
@@ -131,13 +133,14 @@ impl Trial<'_> {
         self.is_infinite(thread) || has_more() || self.goes_on_after(thread, values).is_some()
     }
 
-    /// How many units may follow so that a thread is in a string that can still go on in more than so many ways; `None` if it cannot now.
+    /// Returns how many units may follow such that the current string of a thread can still continue in more than
+    /// `values` ways; `None` if it cannot even now.
     pub(super) fn goes_on_after(&self, thread: &Thread, values: usize) -> Option<u32> {
         let (leaf, state) = thread.leaf()?;
         self.bound.goes_on_after(leaf, state, thread.count, values)
     }
 
-    /// Whether a state is the check of a value.
+    /// Checks whether a state is the check of a value.
     pub(super) fn is_check(&self, state: NetState) -> bool {
         match self.bound.program().place(state) {
             program::Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
@@ -145,14 +148,15 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether what a thread writes may belong to a value that is checked. In the network there may be one that no frame tells of.
+    /// Checks whether a thread may be writing a part of a value that is checked. In the network, such a value may have
+    /// no frame.
     pub(super) fn may_be_checked(&self, thread: &Thread) -> bool {
         thread.leaf().is_none()
             || self.bound.program().network().scattered_values
             || self.has_check_below(thread.stack)
     }
 
-    /// Whether what ends on a stack may belong to a value that is checked.
+    /// Checks whether a value that ends on this stack may be checked.
     pub(super) fn has_check_below(&self, stack: StackId) -> bool {
         let mut frames = Frames::of(self.arena, [stack]);
         while let Some((frame, below)) = frames.next() {
@@ -165,13 +169,14 @@ impl Trial<'_> {
         false
     }
 
-    /// Where the string begins that the text ends in, if it can be a value with a form of up to so many bytes.
+    /// Returns the position of the opening quote of the current string, if the string can still be a value whose form
+    /// has at most `longest` bytes.
     pub(super) fn quote(&self, longest: usize) -> Option<usize> {
-        // A character takes up to twelve bytes as an escape, where its form has one at least.
+        // An escaped character takes up to twelve bytes, and its form at least one.
         value::opening_quote(self.text, longest.saturating_mul(12) + 1)
     }
 
-    /// The bytes that may come next.
+    /// Returns the bytes that may come next.
     pub(super) fn live(&mut self, threads: &[Thread]) -> ByteSet {
         let before = self.text.len();
         let mut stacks = Remembering::new(self.bound, self.arena, self.registers, self.text, before);
@@ -185,7 +190,7 @@ impl Trial<'_> {
         wait(self.bound.program(), &mut stacks, self.buffers, threads, true, out);
     }
 
-    /// Whether a thread survives these bytes.
+    /// Checks whether a thread survives these bytes.
     pub(super) fn is_alive_after(&mut self, bytes: &[u8]) -> bool {
         self.attempt(|this, threads| this.steps(bytes, threads))
     }
