@@ -1,23 +1,24 @@
-//! What registers make of a mask.
+//! Corrects a mask by the values that were already seen.
 //!
-//! A mask is worked out as if every value were new to its scope ([`super::registers`]). That is nearly always right, and where it is not,
-//! a token completes a value that stood in the scope before. Those tokens are few, and there are only a few ways to
-//! come by them:
+//! A mask is computed as if every value were new to its scope ([`super::registers`]). That is nearly always right.
+//! Where it is not, a token completes a value that its scope has seen before. Those tokens are few, and there are only
+//! a few kinds of them:
 //!
-//! * the text ends inside a string, and what is there of it is the beginning of a value that was seen: the tokens
-//!   that go on with the rest of that value and its quote;
-//! * the token contains the value as a whole ([`crate::library::ValueTokens`]);
-//! * an array or object is a value, and the token closes it.
+//! * The text ends inside a string that is the beginning of a seen value: tokens that continue with the rest of that
+//!   value and its quote.
+//! * The token contains the value completely ([`crate::library::ValueTokens`]).
+//! * The value is an array or object, and the token closes it.
 //!
-//! Each such token is *tried*, on the stacks and with the registers that it would meet, and is taken out of the mask if no
-//! thread survives. The other way round, a scope that lacks a required key may not close, and a mask knows that; but a
-//! token that writes the last such key and closes at once must be put in.
+//! Each such token is *tried* on the actual stacks and registers, and is removed from the mask if no thread survives.
+//! There is one opposite case: a scope that lacks a required key may not close, which the mask takes into account, but
+//! a token that writes the last such key and closes the scope at once must be added.
 //!
 //! # Dead ends
 //!
-//! If values come from a finite set, a token may begin a value of which every continuation was seen. Then the mask would lead
-//! nowhere, though nothing is wrong yet. So where that can be, every token is kept only if a [search](super::search) finds a way out behind it. Tokens that
-//! leave a string open that can always go on lead on together, and need no search.
+//! If values come from a finite set, a token may begin a value of which every continuation was seen. No value is
+//! repeated yet, but the mask would lead to a dead end. So where this is possible, a token is kept only if a
+//! [search](super::search) finds a way out after it. Tokens that leave an endlessly extensible string open all have
+//! one, and need no search.
 
 use core::cmp::Reverse;
 
@@ -37,26 +38,26 @@ use crate::program::network::{ScopeId, Values};
 use crate::tuning::tuning;
 use crate::value;
 
-/// What is written of a value, and perhaps what stands before it, is no longer than this.
+/// Maximum length of the written part of a value, perhaps with what precedes it.
 const MAX_WRITTEN_BYTES: usize = 64;
 
-/// Where the text ends.
+/// The position at the end of the text.
 struct Place {
-    /// Inside a string.
+    /// Whether it is inside a string.
     in_string: bool,
-    /// Perhaps inside a value that must be new.
+    /// Whether it may be inside a value that must be new.
     in_value: bool,
 }
 
-/// What a mask may have to be corrected by.
+/// A mask, and the state by which to correct it.
 pub(crate) struct DistinctFilter<'m> {
     trial: Trial<'m>,
     row: &'m mut dyn Row,
-    /// Tokens that were found to lead on, and tokens that some thread survives. PERF: where a scope holds a thousand numbers, the same few tokens
-    /// lie on the way to many of them.
+    /// Tokens that lead to no dead end, and tokens that some thread survives. PERF: where a scope holds a thousand
+    /// numbers, the same few tokens are on the way to many of them.
     leading: FxHashSet<u32>,
     living: FxHashSet<u32>,
-    /// Tokens that were put in.
+    /// Tokens that were added.
     added: Vec<u32>,
 }
 
@@ -68,12 +69,12 @@ impl<'m> DistinctFilter<'m> {
 }
 
 impl DistinctFilter<'_> {
-    /// Corrects the mask. `several` are tokens of it that contain more than one value.
+    /// Corrects the mask. `several` are its tokens that contain more than one value.
     pub(crate) fn apply(&mut self, several: &[u32]) {
         let program = self.trial.bound.program();
         let mut open: SmallVec<[(ScopeId, Register); 8]> = SmallVec::new();
         self.open_scopes(&mut open);
-        // Values are JSON, and in JSON it does not depend on the thread whether one is inside a string.
+        // Values are JSON, and in JSON all threads agree whether the text ends inside a string.
         let in_string = self.trial.threads.iter().any(|thread| is_in_string(program, thread));
         if open.iter().any(|(_, register)| !register.may_close()) {
             self.add_key_closers(in_string);
@@ -86,7 +87,7 @@ impl DistinctFilter<'_> {
             let openers = if narrow { &whole.openers } else { &whole.opened_commas };
             self.keep_leading(openers.at(in_string));
         }
-        // A mask does not see that a value needs another one before its scope may close.
+        // A mask does not see that a value may require another one before its scope may close.
         let has_needs = open.iter().any(|(index, _)| program.scope(*index).has_listed_needs());
         if !has_needs
             && open.iter().all(|(index, register)| {
@@ -98,13 +99,15 @@ impl DistinctFilter<'_> {
         let may_be_value = |thread: &Thread| thread.is_in_network() || self.ends_in_check(thread);
         let in_value = !in_string || self.trial.threads.iter().any(may_be_value);
         let place = Place { in_string, in_value };
-        // The first value of a scope is new, and what follows it leads on, unless the scope may not close without another.
+        // The first value of a scope is always new and has a way out after it, unless the scope may not close without
+        // another.
         let is_first = |index: ScopeId, register: Register| {
             register.is_empty() && register.may_close() && !program.open().is_narrow_scope(index)
         };
         let is_finite = |&(index, register): &(ScopeId, Register)| {
             let values = program.scope(index).values;
-            // PERF: which scopes are narrow takes a look at the whole program, and most programs have endless values only.
+            // PERF: finding narrow scopes takes a look at the whole program, and most programs have endless values
+            // only.
             values != Values::Endless
                 && !is_first(index, register)
                 && (values == Values::Nested || self.may_run_out(index, register, &place))
@@ -120,7 +123,7 @@ impl DistinctFilter<'_> {
                 return self.try_each(in_string);
             }
             open.retain(|scope| !bracketed.contains(scope));
-            // Some thread may be in a word of a list, which is no string.
+            // A thread may be in a word of an enumeration, which is not a string leaf.
             let in_strings = self.trial.threads.iter().all(|thread| is_in_string(program, thread));
             self.keep_leading(self.trial.bound.library().value_tokens().closers.at(in_strings));
         }
@@ -131,7 +134,7 @@ impl DistinctFilter<'_> {
         }
         let mut begun = false;
         for (index, register) in open {
-            // The text goes on for long. A token may still end it, and begin a value of which none is new.
+            // The current value can be extended far, but a token may end it and begin a value of which none is new.
             let may_begin = match program.scope(index).values {
                 Values::Endless => false,
                 _ if register.is_empty() => true,
@@ -143,7 +146,7 @@ impl DistinctFilter<'_> {
                 begun = true;
             }
             if program.scope(index).values == Values::Integers && !in_string {
-                // The only integer that cannot go on. It may be one of before, or the one that is being written.
+                // The only integer that cannot be extended. It may have been seen, or be the one that is being written.
                 self.keep_leading(&self.trial.bound.library().value_tokens().zeros);
             }
             if !register.is_empty() {
@@ -152,24 +155,24 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// The tokens that were put in, which the parts of the mask do not know.
+    /// Returns the tokens that were added, which the parts of the mask do not contain.
     pub(crate) fn into_added(self) -> Vec<u32> {
         self.added
     }
 
-    /// Whether there may be no new value behind some token.
+    /// Checks whether some token may leave no new value for a scope.
     fn may_run_out(&self, index: ScopeId, register: Register, place: &Place) -> bool {
         let program = self.trial.bound.program();
-        // In a narrow scope, a value may also not be one of the words that have to follow it.
+        // In a narrow scope, a value must also differ from the words that have to follow it.
         let words =
             if program.open().is_narrow_scope(index) { program.network().followed_words().len() } else { 0 };
         let seen = self.trial.registers.count(register) + words;
-        // The value that the text ends in is the only one for a while, or a new one begins after it.
+        // The current value is either the only one for a while, or a new one begins after it.
         let in_long = place.in_string && place.in_value;
         let goes_on = || self.trial.threads.iter().all(|thread| self.trial.goes_on(thread, seen));
         match program.scope(index).values {
             Values::Endless => false,
-            // Zero cannot go on, and others cannot go on for ever.
+            // Zero cannot be extended, and others not without limit.
             Values::Integers => self.trial.threads.iter().any(|thread| {
                 let is_integer = |(leaf, _)| program.leaf(leaf).is_integers();
                 thread.leaf().is_some_and(is_integer)
@@ -183,7 +186,7 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// Whether a value that comes behind a comma of the next token may be one of before, or the one that is being written.
+    /// Checks whether a value after a comma in the next token may repeat a seen value or the current one.
     fn may_repeat(&self, register: Register, place: &Place) -> bool {
         let is_written = if place.in_string {
             place.in_value
@@ -194,8 +197,8 @@ impl DistinctFilter<'_> {
         self.trial.registers.summary(register).simple || is_written
     }
 
-    /// Whether the text may end inside a string: whether its last quote may be an opening one. Words of a list are not leaves, so threads
-    /// do not tell.
+    /// Checks whether the text may end inside a string, that is, whether its last quote may be an opening one. Words of
+    /// an enumeration are not leaves, so threads do not show it.
     fn may_be_in_word(&self) -> bool {
         let Some(quote) = value::opening_quote(self.trial.text, MAX_WRITTEN_BYTES) else {
             return self.trial.text.len() > MAX_WRITTEN_BYTES;
@@ -204,7 +207,7 @@ impl DistinctFilter<'_> {
         before.is_none_or(|byte| matches!(byte, b'{' | b'[' | b',' | b':'))
     }
 
-    /// Values may run out: every token has to lead on.
+    /// Keeps only tokens with a way out: values may run out.
     fn try_each(&mut self, in_string: bool) {
         let program = self.trial.bound.program();
         if let [thread] = self.trial.threads
@@ -212,8 +215,8 @@ impl DistinctFilter<'_> {
             && !self.trial.may_be_checked(thread)
             && !self.trial.arena.forks(thread.stack)
         {
-            // This string is part of no value that must be new, and there is one reading only. So whatever ends it leads on as the text does now, until another value
-            // has to come.
+            // This string is not part of a value that must be new, and there is only one thread. So whichever token
+            // ends the string leads where the text leads now, until another value must follow.
             return self.keep_commas(in_string);
         }
         let place = self.place_in_free_string();
@@ -231,7 +234,7 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// Takes out the tokens that lead to a dead end, and returns them.
+    /// Removes the tokens that lead to a dead end, and returns them.
     fn keep_each(&mut self, mut tokens: Vec<u32>) -> Vec<u32> {
         let mut out = Vec::new();
         if tokens.is_empty() {
@@ -239,7 +242,7 @@ impl DistinctFilter<'_> {
         }
         let bound = self.trial.bound;
         let order = bound.library().token_order();
-        // Longer texts before their beginnings.
+        // Longer texts before their prefixes.
         tokens.sort_unstable_by_key(|&token| Reverse(order.place(token)));
         let mut of = tokens.iter();
         let texts = tokens.iter().map(|&token| bound.vocabulary().spelling(TokenId(token)));
@@ -250,8 +253,8 @@ impl DistinctFilter<'_> {
         out
     }
 
-    /// Where any value may be one that something else needs: no token may end it so that nothing is left. Inside a string, all but the
-    /// tokens with a quote leave it open.
+    /// Removes tokens that end a value and lead to a dead end. It is for scopes in which something else may need any
+    /// value. Inside a string, only tokens with a quote end it.
     fn keep_value_ends(&mut self, in_string: bool) {
         let ends =
             if in_string { tokens_with(self.row.words(), self.trial.bound, b'"') } else { self.allowed() };
@@ -262,7 +265,7 @@ impl DistinctFilter<'_> {
         ones(self.row.words().iter().copied()).collect()
     }
 
-    /// The same for every token, for comparison. If only endless strings have to differ, nothing can happen before a quote.
+    /// Tries every token, as a reference. If only endless strings have to differ, nothing can happen before a quote.
     pub(crate) fn try_all(&mut self) {
         let may_run_out = self.trial.bound.program().may_run_out();
         let is_numbered = self.trial.bound.vocabulary().is_numbered();
@@ -282,7 +285,7 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// All scopes that are open, the innermost first.
+    /// Collects all open scopes, the innermost first.
     fn open_scopes(&mut self, open: &mut SmallVec<[(ScopeId, Register); 8]>) {
         let stacks = self.trial.threads.iter().map(|thread| thread.stack);
         let mut frames = Frames::of(self.trial.arena, stacks);
@@ -321,7 +324,7 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// Whether the leaf that a thread is in is a value that must be new.
+    /// Checks whether the leaf of a thread is a value that must be new.
     fn ends_in_check(&self, thread: &Thread) -> bool {
         let mut stack = thread.stack;
         loop {
@@ -337,7 +340,7 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// The text may end inside a string that was seen.
+    /// Removes tokens that complete the current string to one that was seen.
     fn filter_string(&mut self, register: Register, longest: usize) {
         let Some(quote) = self.trial.quote(longest) else { return };
         let (typed, is_whole) = value::prefix(&self.trial.text[quote + 1..]);
@@ -371,7 +374,7 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// The same for an endless string in a scope with many values, by what tokens write.
+    /// Does the same for a scope with many values: looks up each ending that a token can write, instead of each value.
     fn filter_suffixes(&mut self, register: Register, typed: &[u8]) {
         let bound = self.trial.bound;
         let (trie, whole) = (bound.vocabulary().trie(), bound.library().value_tokens());
@@ -398,7 +401,8 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// Goes down the trie along the rest of a string. Behind its end all tokens are out, if the value is not new to every thread.
+    /// Follows the trie along the rest of a string, and removes all tokens after its end, unless the value is new to
+    /// some thread.
     fn filter_path(&mut self, trie: &Trie, rest: &[u8]) {
         let mut node = Trie::ROOT;
         for &byte in rest {
@@ -411,7 +415,7 @@ impl DistinctFilter<'_> {
         }
         let refused = self.trial.registers.refused();
         if self.trial.is_alive_after(rest) {
-            // The value may belong to another scope, like the key of an object in an object: then it is new to every thread.
+            // The value may belong to another scope, like the key of a nested object; then it is new to every thread.
             if self.trial.registers.refused() > refused {
                 self.keep_living(&below);
             }
@@ -422,8 +426,8 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// Whether the array or object that is being written may become one that was seen. Equal values hold equal strings,
-    /// so every string that is complete must occur there.
+    /// Checks whether the array or object that is being written may become one that was seen. Equal values contain
+    /// equal strings, so every complete string in it must occur there.
     fn may_be_nested(&self, register: Register, in_string: bool) -> bool {
         if self.trial.registers.count(register) > tuning().scope_values {
             return true;
@@ -434,7 +438,7 @@ impl DistinctFilter<'_> {
         forms.any(|form| strings.iter().all(|string| contains(form, string)))
     }
 
-    /// Tokens that end a key and close the object at once.
+    /// Adds tokens that end a key and close the object at once.
     fn add_key_closers(&mut self, in_string: bool) {
         let bound = self.trial.bound;
         let live = self.trial.attempt(|trial, threads| trial.live(threads));
@@ -447,21 +451,21 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// Takes out the tokens that no thread survives.
+    /// Removes the tokens that no thread survives.
     fn keep_living(&mut self, tokens: &[u32]) {
         for &token in tokens {
             self.keep_if_alive(token);
         }
     }
 
-    /// Takes out the tokens that lead to a dead end.
+    /// Removes the tokens that lead to a dead end.
     fn keep_leading(&mut self, tokens: &[u32]) {
         let new = tokens.iter().filter(|token| self.allows(**token)).copied().collect::<Vec<u32>>();
         let new = new.into_iter().filter(|token| self.leading.insert(*token)).collect();
         self.keep_each(new);
     }
 
-    /// The same for tokens that end a value and begin another.
+    /// Removes the tokens that end a value, begin another, and lead to a dead end.
     fn keep_commas(&mut self, in_string: bool) {
         let commas = self.trial.bound.library().value_tokens().commas.at(in_string);
         let Some(place) = self.place_in_free_string() else { return self.keep_leading(commas) };
@@ -474,7 +478,7 @@ impl DistinctFilter<'_> {
         self.trial.searches.commas.learn(place, out);
     }
 
-    /// Where the text is, if all its threads are in strings that belong to no value that must be new.
+    /// Returns the position if all threads are in strings that are not part of a value that must be new.
     fn place_in_free_string(&self) -> Option<in_string::Place> {
         let trial = &self.trial;
         let is_free = |thread| is_in_string(trial.bound.program(), thread) && !trial.may_be_checked(thread);
@@ -502,7 +506,7 @@ impl DistinctFilter<'_> {
         self.row.set(token, false);
     }
 
-    /// Takes a token out of the mask if no thread survives it.
+    /// Removes a token from the mask if no thread survives it.
     fn keep_if_alive(&mut self, token: u32) {
         if self.allows(token)
             && self.living.insert(token)
@@ -513,13 +517,14 @@ impl DistinctFilter<'_> {
     }
 }
 
-/// The tokens of a mask that contain a byte.
+/// Returns the tokens of a mask that contain a byte.
 fn tokens_with(words: &[u32], bound: &BoundProgram, byte: u8) -> Vec<u32> {
     let with = bound.library().bytes().with(byte);
     ones(words.iter().zip(with).map(|(word, with)| word & with)).collect()
 }
 
-/// The forms of the strings that are complete in the array or object that a text ends in. It does not end in a string.
+/// Returns the forms of the complete strings in the array or object that a text ends in. The text must not end in a
+/// string.
 fn open_strings(text: &[u8]) -> Vec<Vec<u8>> {
     let mut strings = Vec::new();
     let (mut at, mut open) = (text.len(), 0usize);

@@ -1,21 +1,22 @@
-//! The search for a way out: whether everything that must be new can be.
+//! Searches for a way out: a continuation in which every value that must be new is new.
 //!
-//! From a place that is not known to lead out ([`super::out`]) the search goes on byte by byte, in rounds, until a place is out or there is nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may
-//! take. If they are used up, the answer is an error, and never a guess.
+//! If a place is not known to be out ([`super::out`]), the search continues byte by byte, in rounds, until it reaches a
+//! place that is out or has nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may take. If
+//! these are used up, the result is an error, never a guess.
 //!
-//! Rounds alternate between two orders. Depth first finds long ways that need no second thought, such as the members of an object. But it may write
-//! `[true,true,true,…` for ever where a `false` is asked for. Cheapest first finds short ways, wherever they are: a text costs a little for its length, and more for each byte that was not the
-//! first to be tried.
+//! Rounds alternate between two orders. Depth first finds long ways without choices, such as the members of an object,
+//! but it may write `[true,true,true,…` forever where a `false` is required. Cheapest first finds short ways, wherever
+//! they are: a text costs a little for its length, and more for each byte that was not the first one tried.
 //!
 //! ```text
 //!   the next byte of     [ 4     [true, 12     [true,true, 20          the `f` of [false 20
 //! ```
 //!
-//! From the second round on, bytes are tried in the order of their distance to the end of the text, taken as if no value had to be new ([`DistancesBelow`]). Cheapest first adds that distance
-//! to what a text costs.
+//! From the second round on, bytes are tried in the order of their distance to the end of the text, computed as if no
+//! value had to be new ([`DistancesBelow`]). Cheapest first adds that distance to the cost of a text.
 //!
-//! A value has many spellings: `"a"` and `"\u0061"`, `1` and `1.0`. One of them is enough, so only the shortest is tried. What was
-//! written before the search began is left as it is.
+//! A value has many spellings: `"a"` and `"\u0061"`, `1` and `1.0`. One of them is enough, so only the shortest is
+//! tried. What was written before the search began stays as it is.
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -41,17 +42,19 @@ use crate::program::At;
 use crate::program::network::ScopeId;
 use crate::value;
 
-/// What a byte costs that is tried in the search for a way out, in steps.
+/// Cost of a byte tried in the search, in steps of the mask.
 const SEARCH_STEPS: u32 = 400;
-/// The same for a byte of a completion that was found from another place.
+/// Cost of a byte of a completion that was found from another place, in steps of the mask.
 const REPLAY_STEPS: u32 = 40;
-/// Completions are tried behind each of so many bytes of a search: where the text ends inside of a character, they go on behind it.
+/// Completions are tried after each of the first bytes of a search, this many: where the text ends inside a character,
+/// they continue after it.
 const BYTES_BEFORE_REPLAY: usize = 3;
-/// So many completions are kept, of so many bytes at most.
+/// Maximum number of completions kept, and the maximum length of each.
 const MAX_COMPLETIONS: usize = 4;
 const MAX_COMPLETION_BYTES: usize = 64;
-/// In which order a search goes, how many frames deeper than its beginning, and how many bytes it tries, one round after the other: a way out is short, nearly always, and where values are
-/// recursive, depth first never comes back to it. Only the last round decides that there is none, or the first that needs no more.
+/// The rounds of a search: its order, how many frames deeper than its start it goes, and how many bytes it tries. A way
+/// out is short, nearly always, and where values are recursive, depth first never returns to it. Only the last round
+/// decides that there is none, or the first round that is not cut short by these bounds.
 const ROUNDS: [(Order, usize, usize); 5] = [
     (Order::DepthFirst, 6, 400),
     (Order::CheapestFirst, usize::MAX, 1_500),
@@ -59,29 +62,31 @@ const ROUNDS: [(Order, usize, usize); 5] = [
     (Order::CheapestFirst, usize::MAX, 2_500),
     (Order::DepthFirst, usize::MAX, usize::MAX),
 ];
-/// The rounds of a search that need not come to an end.
+/// Number of rounds of a search that may give up.
 const BRIEF_ROUNDS: usize = 2;
-/// What a byte costs, cheapest first: the only one that may come, one of several, and each that was to be tried before it.
+/// Costs of a byte, cheapest first: the only one possible, one of several, and the extra cost for each byte tried
+/// before it.
 const ONLY_BYTE: u32 = 1;
 const CHOSEN_BYTE: u32 = 4;
 const BYTE_BEFORE: u32 = 16;
-/// What a byte costs that is missing to the end of the text.
+/// Cost of each byte missing to the end of the text.
 const BYTE_MISSING: u32 = 4;
-/// What it costs to look whether a required name was seen, in steps.
+/// Cost of a check whether a required name was seen, in steps of the mask.
 const NAME_STEPS: u32 = 16;
-/// So many steps are taken to find the dead scopes of a program, half of those that are left for one.
+/// Maximum number of steps to find the dead scopes of a program. Each scope gets half of the steps that are left.
 const MAX_FRESH_STEPS: u64 = 40_000_000;
-/// So many threads are remembered for a place, by what they have seen.
+/// Maximum number of threads remembered for a place, by what they have seen.
 const MAX_FREEST: usize = 16;
-/// No more searches are remembered.
+/// Maximum number of searches remembered.
 const MAX_SEARCHES: usize = 256;
-/// What is written of a value is part of the key of a search up to so many bytes.
+/// Maximum length of the written part of a value in the key of a search.
 const MAX_KEY_BYTES: usize = 64;
 
-/// The scopes that cannot be completed, though they have seen nothing yet: more values must differ than there are.
+/// Returns the scopes that cannot be completed although they have seen nothing yet: more values must differ than there
+/// are.
 ///
-/// A scope that can be completed has a shortest text. That holds no scope but such with shorter texts, and not itself. So scopes are looked at again and again, and none is entered in a search that was
-/// not found to have a text before.
+/// A scope that can be completed has a shortest text, which contains only scopes with shorter texts, and not itself. So
+/// the scopes are checked repeatedly, and a search enters no scope that was not found to have a text before.
 pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     let (program, mut buffers) = (bound.program(), Buffers::default());
     let all = (0..program.network().scopes.len() as u32).map(ScopeId);
@@ -91,7 +96,8 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     loop {
         let mut dead = Vec::new();
         for &index in &open {
-            // A scope of which it is not found out is taken for one with a text, and leaves as much to the others as it has taken.
+            // A scope without an answer counts as one with a text, and leaves as many steps to the others as it has
+            // taken.
             buffers.meter.start(steps / 2);
             if has_text(bound, &mut buffers, index, &open) == Some(false) {
                 dead.push(index);
@@ -105,7 +111,8 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     }
 }
 
-/// Whether a scope can be completed without one of these inside of it; `None` if that takes too many steps to find out.
+/// Checks whether a scope can be completed without one of the `closed` scopes inside it. Returns `None` if the answer
+/// takes too many steps.
 fn has_text(bound: &BoundProgram, buffers: &mut Buffers, index: ScopeId, closed: &[ScopeId]) -> Option<bool> {
     let program = bound.program();
     let scope = program.scope(index);
@@ -128,62 +135,63 @@ fn has_text(bound: &BoundProgram, buffers: &mut Buffers, index: ScopeId, closed:
     trial.search(&threads)
 }
 
-/// In which order a search goes on from the places that it has come to.
+/// The order in which a search continues from its places.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// From the last one.
+    /// From the place added last.
     DepthFirst,
-    /// From the one with the cheapest next byte, the last of them.
+    /// From the place with the cheapest next byte; the last one of equals.
     CheapestFirst,
 }
 
-/// A place that a search has come to.
+/// A place that a search has reached.
 struct Searched {
     threads: Vec<Thread>,
-    /// The place before it, and the byte that led from there to here; the first one has none.
+    /// The place before it, and the byte that led from there to here. The first place has none.
     before: usize,
     byte: u8,
-    /// The length of the text.
+    /// Length of the text.
     length: usize,
-    /// The bytes that are still to be tried, the next one last.
+    /// Bytes still to be tried, the next one last.
     bytes: Vec<u8>,
-    /// The values that this is inside of, if there are infinitely many of their kind.
+    /// The current group of values, if there are infinitely many of their kind: an index into `Search::values`.
     inside: Option<usize>,
-    /// What its next byte costs, with all before it.
+    /// Cost of its next byte, including all before it.
     cost: u32,
-    /// What it costs to go on from there to the nearest end.
+    /// Cost of the way from here to the nearest end.
     rest: u32,
 }
 
 /// What the scopes of a thread have seen, the innermost first.
 type Seen = SmallVec<[Register; 4]>;
 
-/// What a search has come to.
+/// The state of a search.
 struct Search {
     order: Order,
-    /// Where it began in the text.
+    /// Length of the text at its start.
     from: usize,
     places: Vec<Searched>,
     /// The place whose text is written.
     written: usize,
-    /// The places that are not done with, the one to go on from on top: by cost, where that counts, and by number.
+    /// The places that are not finished, the next one on top: by cost, if that counts, and by number.
     agenda: BinaryHeap<(Reverse<u32>, usize)>,
-    /// For each value that may become one of infinitely many, how many more of them are tried; `None` if those were enough.
+    /// For each group of infinitely many values, how many more of them are tried; `None` if enough were tried.
     values: Vec<Option<usize>>,
-    /// The threads behind values that were passed over.
+    /// The threads after values that were skipped.
     skipped: FxHashSet<Vec<Thread>>,
-    /// Where those of them stand, and with which values. Nobody who stands there and has seen more values can do what they cannot.
+    /// The positions of these threads, and the values they have seen. A thread at the same position that has seen more
+    /// values can do nothing that they cannot.
     freest: FxHashMap<Box<[u32]>, Vec<Seen>>,
-    /// Places with more frames than this are left out.
+    /// Places with more frames than this are omitted.
     deepest: usize,
-    /// Whether there were some.
+    /// Whether a place was omitted.
     is_cut: bool,
-    /// How far it is to the end, if that is what bytes are ordered by.
+    /// Distances to the end, if bytes are ordered by them.
     distances: Option<DistancesBelow>,
 }
 
 impl Search {
-    /// Makes the text that of a place. Depth first, it goes on from what was written last.
+    /// Sets the text to that of a place. Depth first, it is always an extension of a prefix of the text written last.
     fn write(&mut self, place: usize, text: &mut Vec<u8>) {
         let length = self.places[place].length;
         if core::mem::replace(&mut self.written, place) == place || self.order == Order::DepthFirst {
@@ -198,7 +206,7 @@ impl Search {
         }
     }
 
-    /// Whether a place is inside of values of which enough were tried.
+    /// Checks whether a place is inside values of which enough were tried.
     fn is_done(&self, place: usize) -> bool {
         self.places[place].inside.is_some_and(|values| self.values[values].is_none())
     }
@@ -212,34 +220,36 @@ impl Search {
     }
 }
 
-/// What came of a search within bounds.
+/// The result of a round.
 enum Round {
     Found,
     /// There is no way out.
     Nothing,
-    /// The bounds were too narrow.
+    /// The bounds were too small.
     Unknown,
 }
 
 impl Trial<'_> {
-    /// Whether everything that has to be new after these bytes can be.
+    /// Checks whether there is a way out after these bytes.
     pub(crate) fn leads_on(&mut self, bytes: &[u8]) -> bool {
         let before = (self.arena.mark(), self.registers.mark());
         self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_new(threads, before))
     }
 
-    /// The same for a step that was taken, to these threads. `stacks` and `registers` are those of before.
+    /// Checks whether there is a way out from `threads`, the result of a step that was taken. `stacks` and `registers`
+    /// are the marks from before it.
     pub(crate) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: registers::Mark) -> bool {
         self.attempt(|this, _| this.finds_new(threads, (stacks, registers)))
     }
 
-    /// Whether there is a way out of all values that have to be new. `before` is what the matcher itself has.
+    /// Checks whether there is a way out in which all values that must be new are new. `before` marks what the matcher
+    /// itself has.
     fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
         let key = self.key(threads, before);
         if let Some(&known) = key.as_ref().and_then(|key| self.searches.found.get(&**key)) {
             return known;
         }
-        // If the steps are used up, whoever asked throws away the answer.
+        // If the steps are used up, the caller discards the answer.
         let Some(found) = (if self.replays(threads) { Some(true) } else { self.search(threads) }) else {
             return true;
         };
@@ -251,14 +261,15 @@ impl Trial<'_> {
         found
     }
 
-    /// Whether one of the last completions leads out from here as well. PERF: thousands of tokens fill a string up to its greatest length, and each makes another value.
+    /// Checks whether one of the last completions leads to a way out from here as well. PERF: thousands of tokens fill
+    /// a string up to its maximum length, and each makes another value.
     fn replays(&mut self, threads: &[Thread]) -> bool {
         let completions = core::mem::take(&mut self.outs.completions);
         let leads_out = |completion: &Vec<u8>| {
             self.attempt(|this, _| {
                 let mut threads = threads.to_vec();
                 let mut is_taken = |byte: &u8| {
-                    // The completion may lack what was passed over when it was found.
+                    // The completion may lack the text that was skipped when it was found.
                     let (mut all, others) = this.skip_all(core::mem::take(&mut threads));
                     all.extend(others);
                     threads = all;
@@ -276,7 +287,8 @@ impl Trial<'_> {
         found.is_some()
     }
 
-    /// All that a search depends on, if that can be told: what is written of a value without others in it, or of no value that is checked.
+    /// Returns everything that a search depends on, if that can be said: no value that is checked is being written, or
+    /// one without others in it, whose written part is then included.
     fn key(&self, threads: &[Thread], before: (Mark, registers::Mark)) -> Option<SmallVec<[u32; 32]>> {
         let mut key: SmallVec<[u32; 32]> = SmallVec::new();
         if threads.iter().any(|thread| self.may_be_checked(thread)) {
@@ -286,17 +298,18 @@ impl Trial<'_> {
         self.add_to_key(threads, before, &mut key).then_some(key)
     }
 
-    /// The text as far as a search depends on it where a value may be checked, if that is short: what is written of a value without others in it.
+    /// Returns the part of the text that a search depends on if a value may be checked: the written part of a value
+    /// without others in it, if that is short.
     pub(super) fn text_of_value(&self) -> Option<&[u8]> {
         if self.bound.program().has_nested_values() {
             return None;
         }
-        // Either the value that is being written begins with this quote, or it begins behind it.
+        // The current value begins with this quote or after it.
         let quote = value::opening_quote(self.text, MAX_KEY_BYTES)?;
         Some(&self.text[quote + 1..])
     }
 
-    /// Adds some threads to a key; false if they cannot be told by what there was before.
+    /// Adds some threads to a key. Returns false if they cannot be identified by what existed before.
     fn add_to_key(
         &self,
         threads: &[Thread],
@@ -315,17 +328,17 @@ impl Trial<'_> {
         self.registers.is_at(registers)
     }
 
-    /// Looks for a way out; `None` if the steps are used up.
+    /// Searches for a way out; `None` if the steps are used up.
     pub(super) fn search(&mut self, threads: &[Thread]) -> Option<bool> {
         self.search_in(&ROUNDS, threads)
     }
 
-    /// The same where nothing depends on the answer but how long a mask takes: what is not found soon is not found.
+    /// Searches in the brief rounds only, for callers for whom the answer affects speed and nothing else.
     pub(super) fn search_briefly(&mut self, threads: &[Thread]) -> Option<bool> {
         self.search_in(&ROUNDS[..BRIEF_ROUNDS], threads)
     }
 
-    /// Looks for a way out in some rounds; `None` if they do not tell, or if the steps are used up.
+    /// Searches for a way out in some rounds; `None` if they do not decide, or if the steps are used up.
     fn search_in(&mut self, rounds: &[(Order, usize, usize)], threads: &[Thread]) -> Option<bool> {
         if threads.iter().any(|thread| self.is_out(thread)) {
             return Some(true);
@@ -333,7 +346,7 @@ impl Trial<'_> {
         let depth = self.depth(threads);
         for (at, &(order, deeper, bytes)) in rounds.iter().enumerate() {
             let deepest = depth.saturating_add(deeper);
-            // PERF: nearly every search ends in the first round, and a large program takes a while to measure.
+            // PERF: nearly every search ends in the first round, and measuring a large program takes a while.
             let distances = (at > 0).then(DistancesBelow::default);
             let found =
                 self.attempt(|this, _| this.search_round(threads, (order, distances), deepest, bytes));
@@ -347,7 +360,7 @@ impl Trial<'_> {
         None
     }
 
-    /// No deeper than so many frames and with no more than so many bytes.
+    /// Searches with at most `deepest` frames and `bytes_left` bytes.
     fn search_round(
         &mut self,
         threads: &[Thread],
@@ -382,7 +395,7 @@ impl Trial<'_> {
             }
             bytes_left -= 1;
             let (cost, inside, length) = (place.cost, place.inside, place.length);
-            // A place without bytes is needed no more.
+            // A place without bytes is no longer needed.
             let mut next = if place.bytes.is_empty() {
                 core::mem::take(&mut place.threads)
             } else {
@@ -416,7 +429,7 @@ impl Trial<'_> {
         if search.is_cut { Round::Unknown } else { Round::Nothing }
     }
 
-    /// Whether a thread has entered a scope that must not be entered. The search itself may have begun in one.
+    /// Checks whether a thread has entered a scope that must not be entered. The search itself may have begun in one.
     fn is_closed(&self, thread: &Thread) -> bool {
         let (mut stack, mut entered) = (thread.stack, 0);
         while entered < 2 && !self.outs.closed.is_empty() {
@@ -431,7 +444,7 @@ impl Trial<'_> {
         entered == 2
     }
 
-    /// The frames on the stack of the deepest thread, by one way where it forks.
+    /// Returns the number of frames on the deepest stack, following the first branch of each fork.
     fn depth(&self, threads: &[Thread]) -> usize {
         let of = |thread: &Thread| {
             let (mut stack, mut depth) = (thread.stack, 0);
@@ -452,7 +465,8 @@ impl Trial<'_> {
         threads.iter().map(of).max().unwrap_or(0)
     }
 
-    /// Adds the places of some threads. `inside` are the values that the last byte was part of, and `from` is the place before it, with what the byte cost with all before it.
+    /// Adds the places of some threads. `inside` is the group of values that the last byte was part of. `from` is the
+    /// place before it, and the cost up to that byte.
     fn go_on(
         &mut self,
         search: &mut Search,
@@ -476,9 +490,10 @@ impl Trial<'_> {
             }
             true
         });
-        // It does not matter what was written of the values that were passed over, so it is enough to come to the place behind them once.
+        // The text of skipped values does not matter, so reaching the place after them once is enough.
         let is_new = !skipped.is_empty() && search.skipped.insert(skipped.clone());
-        // The last place is gone on from first: behind those values there are as many ways as before, and among the others there may be a million values that lead nowhere.
+        // The place added last is tried first. After skipped values there are as many ways as before, but among the
+        // others there may be a million values that lead nowhere.
         if inside.is_none() && !others.is_empty() {
             self.add_place(search, others, None, from);
             others = Vec::new();
@@ -517,7 +532,8 @@ impl Trial<'_> {
         if let Some(values) = inside_before
             && inside != inside_before
         {
-            // One more of infinitely many values. If so many do not help, none does: what follows cannot tell the others apart.
+            // One more of infinitely many values. If this many do not help, none does: what follows cannot distinguish
+            // the others.
             let Some(left) = &mut search.values[values] else { return };
             let Some(less) = left.checked_sub(1) else {
                 search.values[values] = None;
@@ -541,7 +557,8 @@ impl Trial<'_> {
         search.schedule(search.written);
     }
 
-    /// Whether somebody who was passed over stood where a thread stands, and had seen nothing that it has not.
+    /// Checks whether a thread that skipped values was at the same position before, and had seen nothing that this one
+    /// has not.
     fn is_bound_more(&self, thread: &Thread, search: &Search) -> bool {
         let Some((at, seen)) = self.standing(thread) else { return false };
         let is_less =
@@ -549,7 +566,8 @@ impl Trial<'_> {
         search.freest.get(&at).is_some_and(|all| all.iter().any(is_less))
     }
 
-    /// Where a thread stands and how many values its scopes lack, and what they have seen. Where values need others, a value may make more of them necessary, so there what was seen is part of the place.
+    /// Returns the position of a thread including how many values its scopes lack, and what they have seen. If values
+    /// need others, one more value may require further ones, so the seen values are then part of the position.
     fn standing(&self, thread: &Thread) -> Option<(Box<[u32]>, Seen)> {
         let at = thread.at.key();
         let mut key: SmallVec<[u32; 64]> =
@@ -574,8 +592,9 @@ impl Trial<'_> {
         }
     }
 
-    /// The bytes to try, the last first: what may end something comes before everything else. White space between values, which is a
-    /// leaf, leads nowhere else than what can come without it. `required` go on with a key that is missing, and `from` is where the search began.
+    /// Returns the bytes to try, in reverse order: bytes that may end something are tried before everything else. White
+    /// space between values, which is a leaf, leads only where the bytes after it lead, so it is omitted. `required`
+    /// are bytes that continue a missing key, and `from` is where the search began.
     fn order(&mut self, threads: &[Thread], required: ByteSet, from: usize) -> Vec<u8> {
         let live = self.live(threads);
         let in_number = threads.iter().all(|thread| self.number(thread).is_some());
@@ -594,7 +613,8 @@ impl Trial<'_> {
             bytes.retain(|byte| !is_space(byte) || text.contains(*byte));
         }
         let narrow = self.narrow_bytes(threads);
-        // Inside a string, brackets and commas are text, and the quote is its end. What opens something comes last: a recursion could go on for ever.
+        // Inside a string, brackets and commas are text, and the quote ends it. Opening brackets are tried last, since
+        // a recursion could continue forever.
         let in_string = threads.iter().any(|thread| is_in_string(self.bound.program(), thread));
         bytes.sort_by_key(|byte| match byte {
             _ if required.contains(*byte) => 6,
@@ -608,7 +628,8 @@ impl Trial<'_> {
         bytes
     }
 
-    /// The bytes that the thread takes which may take the fewest, if there are several: a word that is asked for comes before texts that are merely allowed, of which there may be a million.
+    /// Returns the bytes of the thread that accepts the fewest, if there are several threads: a required word is tried
+    /// before texts that are merely allowed, of which there may be a million.
     fn narrow_bytes(&mut self, threads: &[Thread]) -> ByteSet {
         if threads.len() < 2 {
             return ByteSet::EMPTY;
@@ -617,7 +638,7 @@ impl Trial<'_> {
         live.filter(|live| !live.is_empty()).min_by_key(ByteSet::len).unwrap_or(ByteSet::EMPTY)
     }
 
-    /// The bytes that go on with a key that is required and missing, if the text ends inside a key.
+    /// Returns the bytes that continue a missing required key, if the text ends inside a key.
     fn required_bytes(&mut self, threads: &[Thread]) -> ByteSet {
         let mut bytes = ByteSet::EMPTY;
         let Some(quote) = value::opening_quote(self.text, MAX_KEY_BYTES) else { return bytes };
@@ -637,7 +658,7 @@ impl Trial<'_> {
         bytes
     }
 
-    /// The table of a leaf that is no string, and the state there.
+    /// Returns the table of a leaf that is not a string, and the state in it.
     fn number(&self, thread: &Thread) -> Option<(&Automaton, LeafState)> {
         let (leaf, state) = thread.leaf()?;
         match self.bound.program().leaf(leaf) {
@@ -650,7 +671,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether a byte goes on with a spelling of a number without an exponent, and without a fraction of zeros.
+    /// Checks whether a byte continues a spelling of a number without an exponent and without a fraction of zeros.
     fn is_shortest_number(&self, thread: &Thread, byte: u8) -> bool {
         let Some((automaton, state)) = self.number(thread) else { return true };
         let number = &self.text[value::start(self.text).unwrap_or(self.text.len())..];
@@ -662,7 +683,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether nothing but zeros can come in a number that is no leaf, so that it stays the same.
+    /// Checks whether only zeros can follow in a number that is not a leaf, so that its value stays the same.
     fn has_zeros_only(&self, thread: &Thread) -> bool {
         let program = self.bound.program();
         let reaches_nonzero = |state| program.exits().reaches_nonzero(program, state);
@@ -681,7 +702,8 @@ impl Trial<'_> {
         true
     }
 
-    /// The bytes that are taken inside of strings and literals, before or behind what may end here, and in white space that has to be written.
+    /// Returns the bytes that are taken inside strings and literals, in network states, and in white space that must be
+    /// written.
     fn text_bytes(&mut self, threads: &[Thread]) -> ByteSet {
         let program = self.bound.program();
         let mut waiting = Vec::new();
@@ -694,16 +716,16 @@ impl Trial<'_> {
     }
 }
 
-/// Whether a byte goes on with the shortest spelling of a string, as far as the text was written from `from` on.
+/// Checks whether a byte continues the shortest spelling of a string, considering only the text written from `from` on.
 fn is_shortest_text(text: &[u8], from: usize, byte: u8) -> bool {
-    // Inside an escape: up to five bytes back there is a backslash that is not escaped itself.
+    // Inside an escape: at most five bytes back there is a backslash that is not escaped itself.
     let tail = &text[text.len().saturating_sub(5)..];
     if let Some(at) = tail.iter().rposition(|&byte| byte == b'\\') {
         let start = text.len() - tail.len() + at;
         let backslashes = text[..=start].iter().rev().take_while(|&&byte| byte == b'\\').count();
         let digits = &text[start + 1..];
         if backslashes % 2 == 1 && (digits.is_empty() || digits[0] == b'u') {
-            // The second half of a character goes with the first.
+            // The second half of a surrogate pair belongs to the first.
             return if start < from || ends_in_half(&text[..start]) {
                 // Hexadecimal digits have two spellings.
                 !matches!(byte, b'A'..=b'F') || digits.is_empty()
@@ -723,7 +745,7 @@ fn is_shortest_text(text: &[u8], from: usize, byte: u8) -> bool {
     true
 }
 
-/// Whether a text ends in an escape that is the first half of a character.
+/// Checks whether a text ends in an escape that is the first half of a surrogate pair.
 fn ends_in_half(text: &[u8]) -> bool {
     let escape = text.last_chunk::<6>();
     escape.is_some_and(|escape| {
