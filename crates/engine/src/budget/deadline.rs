@@ -1,15 +1,15 @@
-//! How many tokens threads still need, and how many they have.
+//! Computes how many tokens threads still need, and how many they have.
 //!
-//! A thread needs what is left of the thing it stands in, and then what its stack returns to, frame by frame. What it has is bounded by
-//! *deadlines*: the end of a budget, at the bottom of every stack, and the frames of limited parts in between. A deadline is the number
-//! of a token, so nothing has to be counted down:
+//! A thread needs the rest of its current state or leaf, and then what its stack returns to, frame by frame. What it
+//! has is bounded by *deadlines*: the end of a budget, at the bottom of every stack, and the frames of limited parts in
+//! between. A deadline is the number of a token, so nothing has to be counted down:
 //!
 //! ```text
 //!   thread ── 3 ──▶ frame ── 2 ──▶ limit (before token 40) ──▶ frame ── 1 ──▶ finish (before token 100)
 //!              needs 5 tokens before token 40, and 6 before token 100
 //! ```
-//! The *latest* token before which a thread must go on is the least of "deadline minus what is needed on the way". While
-//! that is no less than the number of the next token, everything can be finished in time.
+//! The *latest* token before which a thread must continue is the minimum of "deadline minus what is needed on the way".
+//! While it is not less than the number of the next token, everything can be finished in time.
 
 use rustc_hash::FxHashMap;
 
@@ -22,23 +22,23 @@ use crate::parser::stack::{Arena, Frame, Resume, StackId, Top};
 use crate::parser::thread::Thread;
 use crate::program::{At, LeafId, NetState, Program};
 
-/// Measures threads of one matcher.
+/// Measures the threads of one matcher.
 pub(crate) struct DeadlineView<'m> {
     pub(crate) bound: &'m BoundProgram,
     pub(crate) arena: &'m Arena,
-    /// The number of the first token that is beyond the budget.
+    /// The number of the token before which the text must be complete.
     pub(crate) finish: i64,
-    /// What states need, to be looked up once.
+    /// Number of tokens needed from each state, so that each is looked up once.
     pub(crate) states: &'m mut FxHashMap<u32, u32>,
-    /// The least numbers.
+    /// The least numbers of tokens.
     pub(crate) least: LeastView<'m>,
 }
 
-/// What a frame means for those above it.
+/// The effect of a frame on those above it.
 pub(crate) enum Bound {
-    /// So many tokens come first.
+    /// This many tokens come first.
     Needs(i64),
-    /// They must be done before this token; what is below counts as well, or not.
+    /// They must be done before this token; [`Below`] tells whether the frames below count as well.
     Before(i64, Below),
 }
 
@@ -60,7 +60,8 @@ impl<'m> DeadlineView<'m> {
         Self { bound, arena, finish, states: &mut deadlines.distances, least }
     }
 
-    /// Whether there is time for one of these threads if it goes on with this token. The upper bound is quicker to find than the least number.
+    /// Checks whether one of these threads is in time if it continues with this token. The upper bound is tried first,
+    /// because it is faster to find than the least number.
     pub(crate) fn is_in_time(&mut self, threads: &[Thread], token: u32) -> bool {
         let token = i64::from(token);
         threads.iter().any(|thread| self.latest(thread) >= token)
@@ -71,7 +72,7 @@ impl<'m> DeadlineView<'m> {
         self.bound.program()
     }
 
-    /// The tokens that a thread needs where it stands.
+    /// Returns the number of tokens that a thread needs to the end of its state's machine or its leaf.
     pub(crate) fn needs(&mut self, thread: &Thread) -> i64 {
         let (leaf, state) = match thread.at {
             At::DONE => return 0,
@@ -83,7 +84,7 @@ impl<'m> DeadlineView<'m> {
         counts.map(|count| tokens(needs(count))).min().unwrap_or(ENDLESS)
     }
 
-    /// The same for every place in a leaf that has come so far; [`ENDLESS`] if that is not known.
+    /// Returns the maximum of that number over all places in a leaf with this count; [`ENDLESS`] if unknown.
     pub(crate) fn needs_at_most(&self, leaf: LeafId, count: Count) -> i64 {
         let most = |count| self.bound.distances().leaves().farthest(self.program(), leaf, count);
         counts(self.program(), leaf, count).map(|count| tokens(most(count))).min().unwrap_or(ENDLESS)
@@ -108,8 +109,8 @@ impl<'m> DeadlineView<'m> {
         }
     }
 
-    /// The latest token before which a thread must go on, by the upper bound. It is too late if that has passed. Where scopes require values, or values may run
-    /// out, there is no such bound.
+    /// Returns the latest token before which a thread must continue, by the upper bound; if it has passed, the thread
+    /// is too late. Where scopes require values, or values may run out, there is no such bound.
     pub(crate) fn latest(&mut self, thread: &Thread) -> i64 {
         if !self.program().has_plain_scopes() {
             return -ENDLESS;
@@ -117,7 +118,7 @@ impl<'m> DeadlineView<'m> {
         self.latest_of(thread.stack) - self.needs(thread)
     }
 
-    /// The same for what comes when something on this stack is done.
+    /// Returns the same for what follows when everything above this stack is done.
     pub(crate) fn latest_of(&mut self, stack: StackId) -> i64 {
         let (mut stack, mut needs, mut latest) = (stack, 0, ENDLESS);
         loop {
@@ -139,8 +140,9 @@ impl<'m> DeadlineView<'m> {
         }
     }
 
-    /// How many tokens a thread needs to the end of the text by the upper bound, if it goes on with this token; `None` if that is too late for something on its stack, or
-    /// if there is no bound. Where the stack forks and something on it must end before some token, it is not looked for.
+    /// Returns how many tokens a thread needs to the end of the text by the upper bound, if it continues with this
+    /// token. Returns `None` if that is too late for something on its stack, if there is no bound, or if the program
+    /// has limits and the stack forks.
     pub(crate) fn needs_in_all(&mut self, thread: &Thread, token: i64) -> Option<i64> {
         let latest = self.latest(thread);
         if latest < token || latest <= -ENDLESS {
@@ -166,7 +168,7 @@ impl<'m> DeadlineView<'m> {
         Some(needs).filter(|needs| *needs < ENDLESS)
     }
 
-    /// Where stacks fork, the best way counts. Every stack is looked at once.
+    /// Returns the same for a stack that forks: the best branch counts. Every stack is visited once.
     fn latest_of_union(&mut self, stack: StackId) -> i64 {
         let mut known: FxHashMap<StackId, i64> = FxHashMap::from_iter([(StackId::BOTTOM, self.finish)]);
         let mut work = vec![stack];
@@ -199,14 +201,15 @@ impl<'m> DeadlineView<'m> {
     }
 }
 
-/// Numbers of units, each with a part of the windows that a count leaves, so that something is known of all of them.
+/// Returns counts of units that together represent a set of counts: each stands for a part of the windows that the set
+/// leaves.
 fn counts(program: &Program, leaf: LeafId, count: Count) -> impl Iterator<Item = u32> {
     let bounds = program.leaf(leaf).bounds();
     let windows = match count.single() {
         Some(_) => Windows::new(),
         None => program.counts().windows(count, bounds),
     };
-    // The window of the fewest units that leave no more room than there is, and the one of those that need no less.
+    // For each window, the smallest count that leaves no more room, and one that needs no less.
     let parts = windows.into_iter().flat_map(move |Window { need, room }| {
         let by_room = if bounds.max == UNBOUNDED { 0 } else { bounds.max - room.min(bounds.max) };
         [by_room, by_room.max(bounds.min.saturating_sub(need))]

@@ -1,13 +1,15 @@
-//! The least number of tokens that threads need, along their stacks.
+//! Finds the least number of tokens that threads need, along their stacks.
 //!
-//! [`crate::library`] knows in how many tokens the end of a rule is reached, and which nodes of the trie a token may stand at then. Behind the rule comes the
-//! frame on the stack, entered at those nodes, and so on down to the end of the text, where a token must end:
+//! [`crate::library`] knows in how many tokens the end of a rule is reached, and at which nodes of the trie the current
+//! token may then be. After the rule comes the frame on the stack, entered at those nodes, and so on down to the end of
+//! the text, where a token must end:
 //!
 //! ```text
 //!   thread ─ 2 tokens, or 1 and in the middle of `"}` ─▶ frame `}` ─▶ end: 3 tokens, or 1
 //! ```
-//! A value that must be new and has begun is looked at here, because it is here that the values are known that were seen. If what is written of it is the beginning of none of them, it will be
-//! new. Otherwise it is taken to be written byte by byte to its end, away from those values.
+//! A value that must be new and has begun is handled here, because the values already seen are known here. If its
+//! written part is a prefix of none of them, it will be new. Otherwise it is assumed to be written byte by byte to its
+//! end, away from those values.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -23,9 +25,9 @@ use crate::program::words::WordSetId;
 use crate::program::{At, Kind, NetState, Place};
 use crate::value;
 
-/// Later than every token.
+/// A number beyond every token.
 pub(crate) const ENDLESS: i64 = 1 << 48;
-/// How many steps it may take to find a number for a new budget. Beyond it there is the upper bound.
+/// Maximum number of steps to find the number for a new budget. Beyond it, the upper bound is used.
 pub(crate) const STEPS: u64 = 1_000_000;
 
 /// A scope on a stack, with what it has seen.
@@ -38,86 +40,86 @@ struct ScopeAt {
     register: Option<Register>,
 }
 
-/// A stack, entered at some nodes of the trie. On a line, the stack is one of a walk.
+/// A stack, entered at some nodes of the trie. It belongs to the matcher or, on a line, to a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Behind {
     is_on_line: bool,
     stack: StackId,
     places: PlaceSet,
-    /// The scope that the way goes through next, and what it needs.
+    /// The next scope that the path leaves, and what it needs.
     scope: Option<ScopeAt>,
     context: Context,
 }
 
-/// What is known of the way from somewhere to the end.
+/// What is known of the number of tokens to the end.
 #[derive(Clone, Copy)]
 struct Known {
-    /// It takes so many tokens at least,
+    /// Lower bound of the tokens.
     tokens: u32,
-    /// and no more.
+    /// Whether `tokens` is the exact number.
     is_exact: bool,
 }
 
-/// A place on a stack that a question has come to.
+/// A place on a stack that a question has reached.
 struct Reached {
     behind: Behind,
     tokens: u32,
-    /// Where from.
+    /// The place before it.
     before: Option<u32>,
-    /// It is a thread, which stands on the stack.
+    /// Whether it is a thread on top of the stack.
     is_thread: bool,
 }
 
-/// What a question has found.
+/// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Least {
     Tokens(u32),
-    /// There is no way with so few.
+    /// There is no way with this few tokens.
     More,
-    /// It would take too many steps to find out.
+    /// Finding out would take too many steps.
     Unknown,
 }
 
-/// What is known of the value that a thread is inside of.
+/// What is known of the current value of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begun {
-    /// What was seen says it.
+    /// The values that were seen decide whether it is new.
     AsSeen,
     /// It will be new.
     IsNew,
 }
 
-/// Measures threads of one matcher.
+/// Measures the threads of one matcher.
 pub(crate) struct LeastView<'m> {
     bound: &'m BoundProgram,
     arena: &'m Arena,
     /// The number of the token that ends the text at the latest.
     finish: i64,
-    /// What was seen, if values must differ.
+    /// The values that were seen, if values must differ.
     distinct: Option<&'m Distinct>,
-    /// Whether the least number is asked for at all.
+    /// Whether least numbers are used at all.
     is_used: bool,
-    /// What is known of stacks,
+    /// What is known of stacks, as long as `forgotten` is the current number of [`ShortestPaths`].
     known: FxHashMap<Behind, Known>,
-    /// and since when.
+    /// The number that [`ShortestPaths`] changes when it forgets what it knew.
     forgotten: u32,
-    /// How many steps all questions together may still take.
+    /// Number of steps left for all questions together.
     steps_left: u64,
-    /// Some question had too few steps for an answer.
+    /// Whether some question had too few steps for an answer.
     is_undecided: bool,
 }
 
-/// One question.
+/// One question: how many tokens some threads need.
 struct Question<'q, 'm> {
     view: &'q LeastView<'m>,
     line: Option<&'q Line>,
     /// The number of the first token.
     token: i64,
-    /// The end may take no more tokens than this.
+    /// Maximum number of tokens to the end.
     most: u32,
     reached: Vec<Reached>,
     seen: FxHashSet<Behind>,
-    /// The nearest end that is known, and where it is known from.
+    /// The nearest end that is known, and the place it is known from.
     best: Option<(u32, Option<u32>)>,
 }
 
@@ -134,12 +136,13 @@ impl<'m> LeastView<'m> {
         Self { bound, arena, finish, distinct, is_used, known, forgotten: 0, steps_left, is_undecided: false }
     }
 
-    /// Whether a question was answered with no because there were too few steps for it.
+    /// Checks whether a question was answered with no because it had too few steps.
     pub(crate) fn is_undecided(&self) -> bool {
         self.is_undecided
     }
 
-    /// Whether some thread can finish in time if it goes on with this token. They stand on stacks of the matcher, or of a walk on a line.
+    /// Checks whether some thread can finish in time if it continues with this token. The threads are on stacks of the
+    /// matcher, or of a walk on a line.
     pub(crate) fn is_in_time(
         &mut self,
         threads: &[Thread],
@@ -162,7 +165,8 @@ impl<'m> LeastView<'m> {
         }
     }
 
-    /// The least number of tokens that finish some thread, if it is no more than `most`. The first has this number.
+    /// Returns the least number of tokens that finish some thread, if it is at most `most`. `token` is the number of
+    /// the first.
     pub(crate) fn least(
         &mut self,
         threads: &[Thread],
@@ -188,7 +192,7 @@ impl<'m> LeastView<'m> {
         for thread in threads {
             question.start(&mut paths, thread, begun);
         }
-        // What is no nearer than the best makes no difference.
+        // An end that is no nearer than the best makes no difference.
         let within = |question: &Question<'_, '_>| match question.best {
             Some((best, _)) => best.checked_sub(1).map(|best| best.min(most)),
             None => Some(most),
@@ -215,7 +219,7 @@ impl<'m> LeastView<'m> {
         found
     }
 
-    /// Remembers the way that was found, and that there is no shorter one.
+    /// Remembers the path that was found, and that no shorter one exists.
     fn remember(&mut self, reached: &[Reached], best: Option<(u32, Option<u32>)>, most: u32) {
         let end = best.map_or(most.saturating_add(1), |(tokens, _)| tokens.min(most.saturating_add(1)));
         let is_kept = |at: &Reached| !at.is_thread && !at.behind.is_on_line;
@@ -236,7 +240,7 @@ impl<'m> LeastView<'m> {
         }
     }
 
-    /// The next scopes on a stack, one for each way where it forks.
+    /// Returns the nearest scope on each branch of a stack.
     fn scopes(&self, behind: Behind, line: Option<&Line>) -> SmallVec<[Option<ScopeAt>; 2]> {
         let mut found = SmallVec::new();
         if !self.bound.program().has_scopes() {
@@ -274,7 +278,7 @@ impl<'m> LeastView<'m> {
         found
     }
 
-    /// The scope that a frame is of, and what is below it.
+    /// Returns the scope that a frame belongs to, and the stack below the scope.
     fn scope_at(&self, frame: Frame, below: Behind, line: Option<&Line>) -> Option<(ScopeAt, Behind)> {
         match frame.resume() {
             Resume::Scope { index, register } => {
@@ -304,7 +308,7 @@ impl<'m> LeastView<'m> {
         }
     }
 
-    /// Whether something on a stack must be over before some token.
+    /// Checks whether something on a stack has a limit of its own.
     fn has_limit(&self, behind: Behind, line: Option<&Line>) -> bool {
         let (mut work, mut seen) = (vec![behind], FxHashSet::default());
         while let Some(behind) = work.pop() {
@@ -335,7 +339,7 @@ impl<'m> LeastView<'m> {
         }
     }
 
-    /// Whether a thread is inside of a value that must be new, which has begun.
+    /// Checks whether a thread is inside a value that must be new and has begun.
     fn is_in_value(&self, thread: &Thread, behind: Behind, line: Option<&Line>) -> bool {
         let program = self.bound.program();
         let At::Leaf(leaf, state) = thread.at else { return false };
@@ -345,7 +349,7 @@ impl<'m> LeastView<'m> {
         self.is_before_check(behind, line)
     }
 
-    /// Whether a value that must be new ends with what is on top of a stack.
+    /// Checks whether a value that must be new ends with what is on top of a stack.
     fn is_before_check(&self, behind: Behind, line: Option<&Line>) -> bool {
         let (mut work, mut visited) = (vec![behind], FxHashSet::default());
         while let Some(behind) = work.pop() {
@@ -372,7 +376,8 @@ impl<'m> LeastView<'m> {
         }
     }
 
-    /// What would make the string that the text ends in one that a scope has seen. `None` in the middle of an escape, if that may be.
+    /// Returns the suffixes that would complete the current string to one that a scope has seen. Returns `None` in the
+    /// middle of an escape, if there may be such suffixes.
     fn rests(&self, register: Register) -> Option<Vec<&'m [u8]>> {
         let distinct = self.distinct?;
         let Some(quote) = value::opening_quote(&distinct.text, usize::MAX) else { return Some(Vec::new()) };
@@ -383,13 +388,14 @@ impl<'m> LeastView<'m> {
         if is_whole || rests.is_empty() {
             return Some(rests);
         }
-        // The first bytes of a character are those of its form, if it is not escaped.
+        // An unescaped character begins with the same bytes as in its form.
         let first = text.iter().rposition(|byte| !(0x80..0xC0).contains(byte))?;
         let character = Some(&text[first..]).filter(|character| character[0] >= 0xC0)?;
         Some(rests.into_iter().filter_map(|rest| rest.strip_prefix(character)).collect())
     }
 
-    /// What would make a value of a thread's leaf one that was seen: what is left of it, or all of it if it has not begun. `None` if that is not so easily said.
+    /// Returns the texts that would complete a value of a thread's leaf to one that was seen: the rest of the value, or
+    /// all of it if it has not begun. Returns `None` if they are not easily found.
     pub(crate) fn rests_of(&self, thread: &Thread, line: &Line) -> Option<Vec<&'m [u8]>> {
         let behind = Behind::new(thread.stack, Some(line));
         let At::Leaf(leaf, state) = thread.at else { return None };
@@ -417,7 +423,7 @@ impl Behind {
 }
 
 impl<'m> Question<'_, 'm> {
-    /// Begins at a thread.
+    /// Starts at a thread.
     fn start(&mut self, paths: &mut ShortestPaths, thread: &Thread, begun: Begun) {
         let view = self.view;
         let behind = Behind::new(thread.stack, self.line);
@@ -438,7 +444,7 @@ impl<'m> Question<'_, 'm> {
         }
     }
 
-    /// A value that has begun like one that was seen is written to its end, byte by byte.
+    /// Writes a value that began like one that was seen to its end, byte by byte.
     fn write_new(
         &mut self,
         paths: &mut ShortestPaths,
@@ -454,7 +460,7 @@ impl<'m> Question<'_, 'm> {
         self.expand(paths, Behind { context, ..behind }, bytes, None);
     }
 
-    /// What a scope needs if the next value is new, or if nothing is known of it.
+    /// Returns what a scope needs, if the next value is new or nothing is known of it.
     fn context(&self, paths: &mut ShortestPaths, scope: Option<ScopeAt>, is_new: bool) -> Option<Context> {
         let Some(ScopeAt { index, words, register }) = scope else { return Some(Context::NONE) };
         let (program, distinct) = (self.view.bound.program(), self.view.distinct);
@@ -467,7 +473,7 @@ impl<'m> Question<'_, 'm> {
             .map(|needs| paths.context(needs))
     }
 
-    /// Asks for the ends of what a thread stands in.
+    /// Requests the ends of the thread's current part.
     fn ask_thread(&mut self, paths: &mut ShortestPaths, behind: Behind, positions: &[Position]) {
         let at = self.reached.len() as u32;
         self.reached.push(Reached { behind, tokens: 0, before: None, is_thread: true });
@@ -477,7 +483,7 @@ impl<'m> Question<'_, 'm> {
         }
     }
 
-    /// Something that was asked for has ended.
+    /// Continues after something requested has ended.
     fn arrive(&mut self, paths: &mut ShortestPaths, tokens: u32, arrival: Arrival) {
         let Arrival { asked_by, places, context } = arrival;
         let Reached { behind, is_thread, .. } = self.reached[asked_by as usize];
@@ -489,7 +495,7 @@ impl<'m> Question<'_, 'm> {
         self.expand(paths, Behind { places, context, ..below }, tokens, Some(asked_by));
     }
 
-    /// Goes on with what is on a stack.
+    /// Continues with what is on a stack.
     fn expand(&mut self, paths: &mut ShortestPaths, behind: Behind, tokens: u32, before: Option<u32>) {
         let view = self.view;
         let program = view.bound.program();
@@ -544,7 +550,7 @@ impl<'m> Question<'_, 'm> {
                 Resume::Limit { deadline } => {
                     let is_in_time = self.token + i64::from(tokens) <= i64::from(deadline);
                     if is_in_time && view.finish == ENDLESS && !view.has_limit(below, self.line) {
-                        // Nothing else has to be in time.
+                        // Nothing else must be in time.
                         self.end_at(tokens, before);
                     } else if is_in_time {
                         work.push(below);
@@ -560,7 +566,7 @@ impl<'m> Question<'_, 'm> {
         }
     }
 
-    /// The text may end after so many tokens.
+    /// Records that the text may end after this many tokens.
     fn end_at(&mut self, tokens: u32, from: Option<u32>) {
         if self.best.is_none_or(|(best, _)| tokens < best) {
             self.best = Some((tokens, from));
@@ -570,7 +576,7 @@ impl<'m> Question<'_, 'm> {
 
 /// The top of a stack.
 enum Standing<'v> {
-    /// It is this one of the matcher's.
+    /// The line ends here: this stack of the matcher continues it.
     On(Behind),
     Top(Top<'v>),
 }

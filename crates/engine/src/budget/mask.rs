@@ -1,12 +1,13 @@
-//! Masks when time is short: which tokens lead to where everything can still be finished?
+//! Finds the tokens after which everything can still be finished in time.
 //!
-//! Every token moves the end: closer, or further away, as one that opens an object with ten required members does. By how much it can
-//! move away at most, by any token of a thread's mask, is the thread's *growth*. It depends on what the mask depends on, so it is
-//! remembered in a tree like that of masks. While there is more time than that, the mask is taken as it is.
+//! Every token moves the end: closer, or further away, like a token that opens an object with ten required members. The
+//! maximum by which any token of a thread's mask can move it away is the thread's *growth*. It depends on what the mask
+//! depends on, so it is cached in a tree like that of masks. While there is more time than that, the mask is used as it
+//! is.
 //!
-//! Otherwise the mask is worked out again, by the same walks, and each token is judged by the threads that it leads to. Inside a
-//! leaf there are too many tokens for that; but they lead to states of the same leaf, and what the worst of
-//! them needs is known. Only when even that is too much are they read one by one.
+//! Otherwise the mask is computed again by the same walks, and each token is judged by the threads that it leads to.
+//! Inside a leaf there are too many tokens for that, but they lead to states of the same leaf, and the cost of the
+//! worst state is known. Only if even that is too much are they read one by one.
 
 use maskwright_automata::ByteSet;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -26,38 +27,41 @@ use crate::program::{At, LeafId, NetState, Place};
 use crate::tuning::{FastPath, may_take, tuning};
 use maskwright_vocab::{TokenId, Trie};
 
-/// Which tokens are in time.
+/// The tokens that are in time.
 pub(crate) struct InTime {
     pub(crate) words: Vec<u32>,
-    /// Tokens that have to be tried.
+    /// Tokens that need a trial.
     pub(crate) untried: Vec<u32>,
 }
 
-/// Judges tokens.
+/// Judges tokens by the threads they lead to.
 pub(crate) struct BudgetMask<'j> {
     pub(crate) deadlines: DeadlineView<'j>,
-    /// What the thread that is judged needs where it stands.
+    /// Number of tokens that the judged thread needs in its current state.
     base: i64,
-    /// By how much the end has moved away, at most.
+    /// Maximum by which the end has moved away.
     growth: i64,
-    /// What is known of the matcher's stacks.
+    /// Known latest tokens of the matcher's stacks.
     latest: FxHashMap<StackId, i64>,
-    /// What is allowed; nothing is written if only the growth is wanted.
+    /// The allowed tokens; `None` if only the growth is wanted.
     words: Option<&'j mut [u32]>,
-    /// Tokens that may end a value that a scope remembers: a walk does not know what follows from that. They are to be tried.
+    /// Tokens that may end a value that a scope remembers. A walk does not know the consequences, so they need a trial.
     pub(crate) untried: Vec<u32>,
-    /// The stack of the leaf in which the token begins, if it does.
+    /// The stack of the leaf in which the token begins, if it begins in one.
     inside: Option<StackId>,
-    /// What would make a value of that leaf one that was seen, sorted; `None` if that is not so easily said.
+    /// The texts that would complete a value of that leaf to one that was seen, sorted; `None` if they are not easily
+    /// found.
     rests: Option<Vec<&'j [u8]>>,
-    /// Whether there is time after tokens that lead to these threads. PERF: nearly all tokens inside a string lead to the same ones.
+    /// Whether tokens that lead to these threads are in time. PERF: nearly all tokens inside a string lead to the same
+    /// threads.
     asked: FxHashMap<Box<[Standing]>, bool>,
-    /// What is known of tokens that lead to these threads, while equal stacks have equal numbers. PERF: in a free text tens of thousands of tokens lead to the same few
-    /// threads, and to judge them was four fifths of a mask (`speed budget`).
+    /// What is known of tokens that lead to these threads, while equal stacks have equal numbers. PERF: in free text
+    /// tens of thousands of tokens lead to the same few threads, and judging them took four fifths of a mask (`speed
+    /// budget`).
     judged: FxHashMap<Box<[Thread]>, (Verdict, bool)>,
 }
 
-/// A thread of a walk with what it has pushed, down to a stack of the matcher.
+/// A thread of a walk with the frames it has pushed, down to a stack of the matcher.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Standing {
     at: At,
@@ -67,7 +71,7 @@ struct Standing {
 }
 
 impl Standing {
-    /// `None` where stacks fork.
+    /// Returns `None` where stacks fork.
     fn of(thread: &Thread, line: &Line) -> Option<Self> {
         let (mut stack, mut pushed) = (thread.stack, SmallVec::new());
         loop {
@@ -101,12 +105,12 @@ impl<'j> BudgetMask<'j> {
         }
     }
 
-    /// The number of the token that comes.
+    /// Returns the number of the next token.
     fn token(&self) -> i64 {
         i64::from(self.deadlines.arena.token)
     }
 
-    /// Some tokens lead to these threads.
+    /// Judges some tokens, which lead to these threads.
     fn found(&mut self, tokens: &[u32], threads: &[Thread], line: &Line) {
         if tokens.is_empty() {
             return;
@@ -137,7 +141,8 @@ impl<'j> BudgetMask<'j> {
         self.record(best, is_allowed, |words| set_bits(words, tokens));
     }
 
-    /// Whether there is time after the token by the least number of tokens. If the threads are inside of a value, it is new.
+    /// Checks by the least number of tokens whether there is time after the token. It assumes that the current value of
+    /// the threads will be new.
     fn is_least_in_time(&mut self, threads: &[Thread], line: &Line) -> bool {
         let next = self.token() + 1;
         let Some(standing) = threads.iter().map(|thread| Standing::of(thread, line)).collect() else {
@@ -150,7 +155,7 @@ impl<'j> BudgetMask<'j> {
             .or_insert_with(|| least.is_in_time(threads, Some(line), next, Begun::IsNew))
     }
 
-    /// Whether the value that a token goes on with is new, whatever follows, or need not be.
+    /// Checks whether the value that a token continues is known to be new, whatever follows, or need not be new.
     fn is_told(&self, token: u32) -> bool {
         let Some(rests) = &self.rests else { return false };
         if rests.is_empty() {
@@ -161,7 +166,7 @@ impl<'j> BudgetMask<'j> {
         !bytes.contains(&b'\\') && !rests.get(at).is_some_and(|rest| rest.starts_with(bytes))
     }
 
-    /// What is known of tokens after which so much is needed, and then what this stack returns to.
+    /// Returns what is known of tokens after which `needs` tokens are needed, and then what this stack returns to.
     fn verdict(&mut self, needs: i64, stack: StackId, line: &Line) -> Verdict {
         let mut best = Verdict::WORST;
         let mut work: SmallVec<[(StackId, i64, i64); 4]> = smallvec![(stack, needs, ENDLESS)];
@@ -179,7 +184,7 @@ impl<'j> BudgetMask<'j> {
                     continue;
                 }
                 Spot::OnLine { level, below } => {
-                    // Where stacks fork there are several ways to a node.
+                    // Where stacks fork, several paths lead to a node.
                     let passed = (!line.is_forked()).then(|| {
                         line.frames_above(level).iter().map(|(frame, _)| self.needs_of(*frame)).sum()
                     });
@@ -197,7 +202,7 @@ impl<'j> BudgetMask<'j> {
         best
     }
 
-    /// The latest token before which what is on one of the matcher's stacks must go on.
+    /// Returns the latest token before which a stack of the matcher must continue.
     fn latest_of(&mut self, stack: StackId) -> i64 {
         if let Some(known) = self.latest.get(&stack) {
             return *known;
@@ -214,12 +219,13 @@ impl<'j> BudgetMask<'j> {
         }
     }
 
-    /// The text is complete.
+    /// Judges a complete text.
     fn at_bottom(&self, needs: i64, latest: i64) -> Verdict {
         Verdict { latest: latest.min(self.deadlines.finish - needs), growth: needs - self.base }
     }
 
-    /// `latest` comes from limits that began with the token, and `passed` is what was needed by frames that are done.
+    /// Judges a token that ends on a stack of the matcher. `latest` comes from limits that began with the token, and
+    /// `passed` is what finished frames needed.
     fn at(&self, needs: i64, latest: i64, below: i64, passed: Option<i64>) -> Verdict {
         let growth = match passed {
             // What does not even fit into a fresh limit never does.
@@ -230,7 +236,7 @@ impl<'j> BudgetMask<'j> {
         Verdict { latest: latest.min(below - needs), growth }
     }
 
-    /// Notes what is known of some tokens, and allows them.
+    /// Records the growth by some tokens, and allows them if `is_allowed`.
     fn record(&mut self, verdict: Verdict, is_allowed: bool, allow: impl FnOnce(&mut [u32])) {
         self.growth = self.growth.max(verdict.growth);
         if is_allowed && let Some(words) = &mut self.words {
@@ -238,30 +244,30 @@ impl<'j> BudgetMask<'j> {
         }
     }
 
-    /// Whether there is time for what is left after the token, by the upper bound.
+    /// Checks by the upper bound whether there is time for the rest of the text after the token.
     fn is_in_time(&self, verdict: Verdict) -> bool {
         self.is_plain() && verdict.latest > self.token()
     }
 
-    /// Whether the upper bound holds.
+    /// Checks whether the upper bound is valid.
     fn is_plain(&self) -> bool {
         self.deadlines.bound.program().has_plain_scopes()
     }
 }
 
-/// What becomes of a text after a token.
+/// The state of a text after a token.
 #[derive(Clone, Copy)]
 struct Verdict {
-    /// The latest token before which it must go on.
+    /// The latest token before which it must continue.
     latest: i64,
-    /// By how much more tokens the end is away than before the token.
+    /// By how many tokens the end is further away than before the token.
     growth: i64,
 }
 
 impl Verdict {
     const WORST: Self = Self { latest: -ENDLESS, growth: ENDLESS };
 
-    /// The same if so many tokens come before.
+    /// Returns the verdict if `needs` more tokens come first.
     fn after(self, needs: i64) -> Self {
         Self { latest: self.latest - needs, growth: (self.growth + needs).min(ENDLESS) }
     }
@@ -272,7 +278,7 @@ impl Verdict {
 }
 
 impl Masker<'_> {
-    /// By how many tokens the end moves away from a thread by one token, at most.
+    /// Returns the maximum number of tokens by which one token can move the end away from a thread.
     pub(crate) fn growth(&mut self, thread: Thread, judge: &mut BudgetMask<'_>) -> i64 {
         if !tuning().has(FastPath::BudgetGrowth) {
             return ENDLESS;
@@ -342,7 +348,7 @@ impl Masker<'_> {
             Leaf::Window { automaton, .. } => !follow.intersection(*automaton.open()).is_empty(),
             Leaf::Text(_) => false,
         };
-        // All that stay inside at once, if there is time for the worst of them.
+        // All tokens that stay inside at once, if there is time for the worst of them.
         let is_in_time = judge.is_in_time(verdict);
         let mut inside =
             (most < ENDLESS && (judge.words.is_none() || is_in_time)).then_some((verdict, is_in_time));
@@ -366,7 +372,8 @@ impl Masker<'_> {
         self.scratch.work = behind;
     }
 
-    /// Judges what tokens do in a leaf that may go on for so many units; those inside of it all at once, if there is a verdict for them.
+    /// Judges the tokens in a leaf that may continue for `room` units. If `inside` has a verdict, it holds for all
+    /// tokens that stay inside.
     #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
     fn judge_window(
         &mut self,
@@ -400,7 +407,7 @@ impl Masker<'_> {
         }
     }
 
-    /// Whether there is time, by the least number of tokens, after every token that stays inside a leaf.
+    /// Checks by the least number of tokens whether there is time after every token that stays inside a leaf.
     fn are_inner_in_time(
         &self,
         (leaf, start): (LeafId, LeafState),
@@ -412,7 +419,7 @@ impl Masker<'_> {
         else {
             return false;
         };
-        // What was seen may decide.
+        // The values that were seen may decide.
         let is_told = judge.rests.as_ref().is_some_and(Vec::is_empty);
         if judge.words.is_none() || !is_told || !may_take(FastPath::BudgetGrowth) {
             return false;
@@ -427,14 +434,14 @@ impl Masker<'_> {
             {
                 return true;
             }
-            // Without a maximum it is counted up to the minimum.
+            // Without a maximum, units are counted up to the minimum only.
             let count = Count::of(if *max == UNBOUNDED { units.min(*min) } else { units });
             let thread = Thread { at: At::Leaf(leaf, to.state), count, ..item };
             !known.insert((to.state, count)) || judge.is_least_in_time(&[thread], &self.scratch.line)
         })
     }
 
-    /// Reads the tokens that stay inside a leaf, one by one.
+    /// Judges the tokens that stay inside a leaf, one by one.
     fn judge_inner(
         &mut self,
         (leaf, start): (LeafId, LeafState),
@@ -470,7 +477,7 @@ impl Masker<'_> {
                     judge.record(verdict, is_allowed, |words| set_bits(words, tokens));
                     let is_over = has_scopes && automaton.is_accepting(step.target());
                     if judge.words.is_some() && !is_allowed && (!is_new || is_over) {
-                        // What was seen decides; and a value that is over, and new, costs nothing more.
+                        // The values that were seen decide, or a complete new value, which costs nothing more.
                         judge.untried.extend_from_slice(tokens);
                     }
                 }

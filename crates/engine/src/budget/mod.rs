@@ -1,16 +1,18 @@
-//! A guaranteed finish: with so many tokens left, only what can still be completed is allowed.
+//! A guaranteed finish: with a limited number of tokens left, only what can still be completed is allowed.
 //!
-//! A model that is cut off in the middle of a document has written nothing of use. With a budget the matcher leads it home: while
-//! there is time masks are as they always are, and when it runs short they lose the tokens after which the text could not be completed any more.
+//! A model that is cut off in the middle of a document has produced nothing useful. With a budget, the matcher prevents
+//! this: while there is time, masks are the usual ones, and when time runs short, they lose the tokens after which the
+//! text could no longer be completed.
 //!
 //! ```text
 //!   {"name": "Ada", "tags": ["x", …      3 tokens left: no further item, but `"`, `]`, `}` or `"]}`
 //! ```
-//! The same holds for parts of a text that are limited by themselves ([`Expr::Limit`](maskwright_grammar::Expr::Limit)). How far it is to the end is
-//! known for every place ([`crate::library`]); what threads need and have is in [`deadline`], and which tokens are in time in [`mask`].
+//! The same holds for parts of a text with a limit of their own ([`Expr::Limit`](maskwright_grammar::Expr::Limit)). The
+//! distance to the end is known for every place ([`crate::library`]). [`deadline`] computes what threads need and have,
+//! and [`mask`] which tokens are in time.
 //!
-//! Where values must differ, a value may have to be longer than the shortest. What that costs is in [`crate::library`] for values that have not begun, and in [`least`] for the one that
-//! has.
+//! Where values must differ, a value may have to be longer than the shortest one. That cost is computed in
+//! [`crate::library`] for values that have not begun, and in [`least`] for the current one.
 
 pub(crate) mod deadline;
 pub(crate) mod least;
@@ -24,7 +26,7 @@ use rustc_hash::FxHashMap;
 
 use self::least::ENDLESS;
 
-/// How many tokens a text may still take, the one that ends it included.
+/// The number of tokens that a text may still take, including the one that ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// The number of tokens.
@@ -32,7 +34,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// So many tokens, the one that ends the text included.
+    /// Creates a budget of `tokens` tokens, including the one that ends the text.
     pub fn new(tokens: u32) -> Self {
         Self { tokens }
     }
@@ -46,16 +48,16 @@ pub enum BudgetError {
     TooSmall {
         /// The tokens of the budget.
         tokens: u32,
-        /// How many are enough, the one that ends the text included.
+        /// The number of tokens that is enough, including the one that ends the text.
         need: u32,
     },
     /// No way to complete the text with this vocabulary is known.
     NoWay,
-    /// Some values must differ, and how far it is to a new one is not known.
+    /// Some values must differ, and the distance to a new one is not known.
     Values,
-    /// The search for a way to complete the text was cut: it takes more steps than a mask may.
+    /// The search for a way to complete the text was cut short: it takes more steps than a mask may.
     Cut {
-        /// The steps.
+        /// The number of steps.
         steps: u64,
     },
 }
@@ -85,27 +87,28 @@ impl core::error::Error for BudgetError {}
 /// What a matcher needs to finish in time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deadlines {
-    /// The number of the last token of the budget, the one that ends the text; `None` without a budget. Then only limited parts of the text have a
-    /// deadline.
+    /// The number of the last token of the budget, the one that ends the text; `None` without a budget. Then only
+    /// limited parts of the text have a deadline.
     pub(crate) finish: Option<u32>,
-    /// How many tokens states need.
+    /// Number of tokens needed from each state.
     pub(crate) distances: FxHashMap<u32, u32>,
-    /// The least numbers would take too long to find, so there is only the upper bound.
+    /// Whether there is only the upper bound, because finding the least numbers would take too long.
     pub(crate) is_rough: bool,
-    /// Tokens were taken out of a mask since the budget was set.
+    /// Whether tokens were removed from a mask since the budget was set.
     pub(crate) is_squeezed: bool,
-    /// What the last mask found to be in time, until the text goes on or back. A token of it is not judged once more: a search that was short enough for the mask may be too long by then, because
-    /// what is remembered of others has changed.
+    /// The tokens that the last mask found to be in time, until the text advances or goes back. Such a token is not
+    /// judged again: a search that was short enough for the mask may be too long later, because what is cached of
+    /// others has changed.
     pub(crate) in_time: Option<Arc<[u32]>>,
 }
 
 impl Deadlines {
-    /// The number of the token that ends the text at the latest.
+    /// Returns the number of the token that ends the text at the latest.
     pub(crate) fn finish(&self) -> i64 {
         self.finish.map_or(ENDLESS, i64::from)
     }
 
-    /// Whether a mask has found a token to be in time.
+    /// Checks whether a mask has found a token to be in time.
     pub(crate) fn is_known(&self, token: TokenId) -> bool {
         let words = self.in_time.as_deref().unwrap_or_default();
         words.get(token.0 as usize / 32).is_some_and(|word| word >> (token.0 % 32) & 1 == 1)
