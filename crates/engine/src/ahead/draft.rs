@@ -1,17 +1,18 @@
-//! Masks for tokens that were only guessed.
+//! Masks for draft tokens.
 //!
-//! Speculative decoding lets a small model write a few tokens ahead, as a chain or as a tree, and a large model judge all of them at once. The
-//! judge needs the mask behind each guess:
+//! In speculative decoding, a small model writes a few tokens ahead, as a chain or as a tree, and a large model judges
+//! all of them at once. The large model needs the mask after each draft token:
 //!
 //! ```text
 //!   now ──▶ {" ──▶ name ──▶ ":          row 0: the mask now
 //!            └───▶ nick                 row i + 1: the mask behind node i
 //! ```
-//! A guess that is not allowed has no mask: its row is empty, and so are the rows behind it. Nodes that share a prefix share the
-//! work for it. The matcher is left as it was.
+//! A draft token that is not allowed has no mask: its row is empty, and so are the rows after it. Nodes that share a
+//! prefix share the work for it. The matcher is unchanged.
 //!
-//! A tree is walked by one thread, because most take less time than another thread takes to wake up. Where the masks turn out to be slow – they are
-//! new, or have to be worked out on the stacks – the branches that are left are given to several.
+//! A tree is walked by one thread, because most trees take less time than another thread takes to wake up. If the masks
+//! turn out to be slow – they are new, or must be computed on the stacks – the remaining branches are distributed to
+//! several threads.
 
 use std::time::{Duration, Instant};
 
@@ -22,46 +23,46 @@ use maskwright_vocab::TokenId;
 use crate::error::MatchError;
 use crate::matcher::Matcher;
 
-/// The parent of a node that hangs on the text so far.
+/// The parent of a node that directly follows the text so far.
 pub const DRAFT_ROOT: u32 = u32::MAX;
 
 /// Below this, waking threads and copying matchers costs more than it gains.
-// PERF: `mwbench drafts`, 64 nodes, two processors with other work: 95 µs by one thread, 130 µs by two; new masks, 290 µs and 490 µs. A thread that
-// has to wait for a processor keeps everybody waiting, for milliseconds.
+// PERF: `mwbench drafts`, 64 nodes, two processors with other work: 95 µs by one thread, 130 µs by two; new masks, 290
+// µs and 490 µs. A thread that has to wait for a processor delays all others, for milliseconds.
 const WORTH: Duration = Duration::from_millis(1);
 
-/// Nodes between two looks at the clock.
+/// Number of nodes visited between two readings of the clock.
 const LOOK: usize = 4;
 
-/// A tree of guessed tokens: the links between its nodes, checked.
+/// A tree of draft tokens, whose links were checked.
 #[derive(Clone, Debug)]
 pub struct DraftTree {
     tokens: Vec<TokenId>,
-    /// The children of the text so far, and then of every node.
+    /// The children of the text so far, then those of every node.
     children: Vec<Vec<u32>>,
-    /// How much work must be left for several threads to be worth it.
+    /// The remaining work from which several threads are used.
     worth: Duration,
 }
 
-/// What is wrong with a draft tree.
+/// An error in a draft tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DraftError {
-    /// There are not as many links as tokens.
+    /// The number of links differs from the number of tokens.
     Length {
-        /// How many tokens there are.
+        /// The number of tokens.
         tokens: usize,
-        /// How many links there are.
+        /// The number of links.
         links: usize,
     },
-    /// A node's parent does not come before it.
+    /// The parent of a node does not come before it.
     Order {
         /// The node.
         node: usize,
     },
     /// A link leads to no node, or to one that another link leads to.
     Link {
-        /// The node that it starts from.
+        /// The node that the link starts from.
         node: usize,
     },
 }
@@ -85,15 +86,15 @@ impl core::fmt::Display for DraftError {
 impl core::error::Error for DraftError {}
 
 impl DraftTree {
-    /// Every token behind the one before.
+    /// Creates a chain: each token follows the one before.
     pub fn chain(tokens: &[TokenId]) -> Self {
         let mut children: Vec<Vec<u32>> = (0..tokens.len() as u32).map(|node| vec![node]).collect();
         children.push(Vec::new());
         Self { tokens: tokens.to_vec(), children, worth: WORTH }
     }
 
-    /// A tree by the parent of each node, [`DRAFT_ROOT`] for those that follow the text so far. Parents come before their
-    /// children.
+    /// Creates a tree from the parent of each node, [`DRAFT_ROOT`] for those that follow the text so far. Parents must
+    /// come before their children.
     pub fn from_parents(tokens: &[TokenId], parents: &[u32]) -> Result<Self, DraftError> {
         if tokens.len() != parents.len() {
             return Err(DraftError::Length { tokens: tokens.len(), links: parents.len() });
@@ -110,8 +111,8 @@ impl DraftTree {
         Ok(Self { tokens: tokens.to_vec(), children, worth: WORTH })
     }
 
-    /// A tree by the first child and the next sibling of each node, as servers keep it: node 0 is the token that was accepted last, so
-    /// row i is the mask behind node i. A negative number stands for none.
+    /// Creates a tree from the first child and the next sibling of each node, as servers store it: node 0 is the token
+    /// that was accepted last, so row i is the mask after node i. A negative number means none.
     pub fn from_links(tokens: &[TokenId], child: &[i64], sibling: &[i64]) -> Result<Self, DraftError> {
         for links in [child, sibling] {
             if links.len() != tokens.len() {
@@ -137,26 +138,28 @@ impl DraftTree {
         Ok(Self { tokens, children, worth: WORTH })
     }
 
-    /// How much work must be left, judged by the nodes so far, for its branches to be shared among threads; 1 ms unless told otherwise.
-    /// [`Duration::MAX`] leaves all of it to the caller's thread, for those who work on many requests at once.
+    /// Sets how much work must remain, estimated from the nodes so far, for the branches to be distributed to threads;
+    /// the default is 1 ms. [`Duration::MAX`] keeps all work on the caller's thread, for callers that process many
+    /// requests at once.
     #[must_use]
     pub fn with_worth(mut self, worth: Duration) -> Self {
         self.worth = worth;
         self
     }
 
-    /// How many rows its masks take: one more than it has nodes.
+    /// Returns the number of rows of its masks: one more than the number of nodes.
     pub fn rows(&self) -> usize {
         self.tokens.len() + 1
     }
 }
 
-/// One row of masks, until it is written.
+/// A row of masks, until it is written.
 type Row<'m> = Option<&'m mut [u32]>;
 
 impl Matcher {
-    /// Writes the masks for a chain of guessed tokens: row 0 is the mask now, row i that behind the first i tokens. Rows are `stride` words
-    /// apart. Returns how many of the tokens are allowed; the rows behind them are empty.
+    /// Writes the masks for a chain of draft tokens: row 0 is the mask now, and row i the mask after the first i
+    /// tokens. Rows are `stride` words apart. Returns how many of the tokens are allowed; the rows after them are
+    /// empty.
     pub fn fill_masks_for_chain(
         &mut self,
         tokens: &[TokenId],
@@ -167,8 +170,9 @@ impl Matcher {
         Ok(allowed.iter().take_while(|allowed| **allowed).count())
     }
 
-    /// Writes the masks for a tree of guessed tokens: row 0 is the mask now, row i + 1 that behind node i. Rows are `stride`
-    /// words apart. Returns for each node whether it, and everything before it, is allowed; where not, its row is empty.
+    /// Writes the masks for a tree of draft tokens: row 0 is the mask now, and row i + 1 the mask after node i. Rows
+    /// are `stride` words apart. Returns for each node whether it is allowed and everything before it is; if not, its
+    /// row is empty.
     pub fn fill_masks_for_tree(
         &mut self,
         tree: &DraftTree,
@@ -183,12 +187,12 @@ impl Matcher {
         let mut allowed = vec![false; tree.tokens.len()];
         self.fill_row(&mut rows[0])?;
         self.fill_tree(tree, &mut rows, &mut allowed)?;
-        // Nobody comes behind what is not allowed.
+        // Nothing follows a token that is not allowed.
         rows.into_iter().flatten().for_each(|row| row.fill(0));
         Ok(allowed)
     }
 
-    /// Which of some tokens may come next, without a whole mask; an error as of [`Self::allows`].
+    /// Returns which of some tokens may come next, without a whole mask. Errors are those of [`Self::allows`].
     pub fn allowed_of(&mut self, candidates: &[TokenId]) -> Result<Vec<bool>, MatchError> {
         candidates.iter().map(|token| self.allows(*token)).collect()
     }
@@ -197,7 +201,7 @@ impl Matcher {
         row.take().map_or(Ok(()), |row| self.fill_mask(row))
     }
 
-    /// The masks of all nodes: one after the other, as long as that is fast enough.
+    /// Writes the masks of all nodes, one after the other as long as that is fast enough.
     fn fill_tree(
         &mut self,
         tree: &DraftTree,
@@ -205,7 +209,8 @@ impl Matcher {
         allowed: &mut [bool],
     ) -> Result<(), MatchError> {
         let mut walk = Walk::of(&tree.children[0]);
-        // The last two spans of time: a thread that had to wait for a processor once is not slow.
+        // The last two time spans; the shorter one counts, because a thread that once had to wait for a processor is
+        // not slow.
         let (mut spans, mut last) = ([Duration::ZERO; 2], Instant::now());
         while self.walk(tree, &mut walk, LOOK, rows, allowed)? {
             let now = Instant::now();
@@ -220,7 +225,8 @@ impl Matcher {
         Ok(())
     }
 
-    /// Visits some nodes and writes their masks. Returns whether there are more; if not, or after an error, all steps are undone.
+    /// Visits some nodes and writes their masks. Returns whether there are more; if not, or after an error, all steps
+    /// are undone.
     fn walk(
         &mut self,
         tree: &DraftTree,
@@ -260,7 +266,7 @@ impl Matcher {
         walk.depth -= 1;
     }
 
-    /// What is left of a walk, each branch by a matcher of its own, on several threads.
+    /// Finishes a walk on several threads, each branch with a matcher of its own.
     fn fill_branches(
         &mut self,
         tree: &DraftTree,
@@ -295,7 +301,7 @@ impl Matcher {
     }
 }
 
-/// A walk through a tree, depth first: what is to be done, and how far the matcher is from where it began.
+/// A depth-first walk through a tree: the remaining steps, the depth below the start, and the number of visited nodes.
 struct Walk {
     work: Vec<Step>,
     depth: usize,
@@ -314,20 +320,20 @@ impl Walk {
         Self { work, depth: 0, visited: 0 }
     }
 
-    /// The node that was visited was entered: its children come next, and then the way back.
+    /// Enters the visited node: its children come next, and then the way back.
     fn enter(&mut self, children: &[u32]) {
         self.depth += 1;
         self.work.push(Step::Back);
         self.work.extend(children.iter().rev().map(|node| Step::Visit(*node)));
     }
 
-    /// Whether more than one branch is left.
+    /// Checks whether more than one branch is left.
     fn is_wide(&self) -> bool {
         self.work.iter().filter(|step| matches!(step, Step::Visit(_))).nth(1).is_some()
     }
 }
 
-/// The rows of a node and of all below it.
+/// The rows of a node and of its descendants.
 struct Branch<'m> {
     top: u32,
     rows: Vec<Row<'m>>,

@@ -1,28 +1,32 @@
-//! Jump-forward: what must come next, whatever a model would choose.
+//! Jump-forward: the text that must come next, whatever the model would choose.
 //!
-//! After `{` a schema may leave no choice but `"name": `. Asking a model for each of these tokens is a waste: the text is
-//! known. A byte is *forced* if the text is not complete and no other byte can come; the forced bytes are the longest
-//! run of such bytes.
+//! After `{` a schema may leave no choice but `"name": `. Running a model for each of these tokens is a waste, because
+//! the text is known. A byte is *forced* if the text is not complete and no other byte can come; the forced bytes are
+//! the longest run of such bytes.
 //!
 //! # From bytes to tokens
 //!
-//! A model expects a text to be cut as its tokenizer cuts it, and the cut depends on what follows. Take the forced text `"name": "`, with a free
-//! string behind: the tokenizer may know a token `"A`, so whether the last quote is a token depends on a letter that is not there
-//! yet. What can be handed over are the tokens with which the tokenizer's cut begins *for every continuation*.
+//! A model expects a text to be cut as its tokenizer cuts it, and the cut depends on what follows. Take the forced text
+//! `"name": `, followed by a free string: the tokenizer may have a token `"A`, so whether the last quote is a token
+//! depends on a letter that is not there yet. What can be returned are the tokens with which the tokenizer's cut begins
+//! *for every continuation*.
 //!
-//! Let P be the known text, c a continuation, and look at the tokenizer's cut of P·c. Some token straddles the end of P, or one ends
-//! just there; say it begins at j. Then P from j on is the beginning of a token which goes on with a byte that the grammar allows behind P. That leaves
-//! a few places j, found in the vocabulary's trie. And what comes before j is cut as if the text ended there:
+//! Let P be the known text and c a continuation, and consider the tokenizer's cut of P·c. Some token straddles the end
+//! of P, or ends exactly there; say it begins at j. Then P from j on is the beginning of a token that continues with a
+//! byte the grammar allows after P. That leaves a few places j, found in the vocabulary's trie. And what comes before j
+//! is cut as if the text ended there:
 //!
 //! > **cut property**: if a token of the cut of S ends at j, then the tokens up to j are the cut of S up to j.
 //!
-//! This holds for byte pair encoding (no merge crosses j, so the merges to the left are those of the left part alone), for
-//! unigram models (a best way's beginning is a best way) and for longest match. So the common prefix of the cuts of
-//! P up to j, for all such j, is right for every c.
+//! This holds for byte pair encoding (no merge crosses j, so the merges to the left are those of the left part alone),
+//! for unigram models (a prefix of a best path is a best path) and for longest match. So the common prefix of the cuts
+//! of P up to j, for all such j, is right for every c.
 //!
-//! Tokenizers first cut text into words, by a regular expression in which one thing looks ahead: a run of white space leaves its last character
-//! to the word that follows. Hence tokens of white space at the end of a part do not count. For good measure the text is also cut with a few
-//! characters behind it that the grammar allows there. A special token ends the text before it, and may be forced itself. `mwbench forced` compares the result with real tokenizers on real texts.
+//! Tokenizers first split text into words, by a regular expression with one lookahead: a run of white space leaves its
+//! last character to the word that follows. Hence tokens of white space at the end of a part do not count. As a
+//! precaution the text is also cut with a few characters after it that the grammar allows there. A special token ends
+//! the text before it, and may be forced itself. `mwbench forced` compares the result with real tokenizers on real
+//! texts.
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{MARK, TokenId, Vocabulary, number_spelling};
@@ -30,62 +34,63 @@ use maskwright_vocab::{MARK, TokenId, Vocabulary, number_spelling};
 use crate::MatchError;
 use crate::matcher::{Charge, Matcher};
 
-/// How a text is cut into tokens by the tokenizer itself; `None` if it cannot say.
+/// A function that cuts a text into tokens as the tokenizer does; it returns `None` if it cannot.
 pub type Encode<'e> = dyn Fn(&str) -> Option<Vec<TokenId>> + 'e;
 
-/// What is to become of tokens that the tokenizer would have cut otherwise, had it known the forced text.
+/// What happens to tokens that the tokenizer would have cut differently, had it known the forced text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TokenHealing {
-    /// They stay. Then nothing is forced where that would not be the tokenizer's cut.
+    /// They stay. Nothing is forced where that would not be the tokenizer's cut.
     #[default]
     Keep,
-    /// They stay, and what is forced is cut as if the text began behind the last of them. For servers: a model that has chosen such tokens
-    /// has left the tokenizer's cut already, and asking it for what must come would not lead it back.
+    /// They stay, and forced text is cut as if the text began after the last of them. This is for servers: a model that
+    /// has chosen such tokens has left the tokenizer's cut already, and running it for text that is forced would not
+    /// lead it back.
     Cut,
-    /// They may be taken back and be replaced.
+    /// They may be removed and replaced.
     Retokenize,
 }
 
 /// Forced text, as whole characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForcedText {
-    /// Bytes that complete a character which the text so far has begun.
+    /// Bytes that complete a character begun in the text so far.
     pub completes: Vec<u8>,
     /// The characters that follow.
     pub text: String,
 }
 
-/// Forced tokens: take back some, then go on with others.
+/// Forced tokens: some tokens to remove first, and the tokens to continue with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForcedTokens {
-    /// How many of the last tokens are to be taken back first. Always 0 with [`TokenHealing::Keep`].
+    /// How many of the last tokens to remove first. Always 0 with [`TokenHealing::Keep`].
     pub taken_back: usize,
-    /// The tokens to go on with; none if none is certain.
+    /// The tokens to continue with; empty if none is certain.
     pub tokens: Vec<TokenId>,
 }
 
-/// At most so many of the tokens before are cut anew.
+/// Maximum number of previous tokens that are cut again.
 const LOOK_BACK: usize = 32;
 
-/// A run of forced bytes, and what may come behind it.
+/// A run of forced bytes, and what may follow it.
 struct Run {
     bytes: Vec<u8>,
     next: ByteSet,
-    /// Whether the text may end there.
+    /// Whether the text may end after the run.
     ends: bool,
-    /// The special token that must come behind it.
+    /// The special token that must follow the run.
     special: Option<TokenId>,
 }
 
 impl Matcher {
-    /// The bytes that every complete text must go on with, at most `limit` of them. None where the text is complete, and none
-    /// beyond a special token.
-    /// The matcher is unchanged.
+    /// Returns at most `limit` bytes with which every complete text must continue. There are none where the text is
+    /// complete, and none after a special token. The matcher is unchanged.
     pub fn forced_bytes(&mut self, limit: usize) -> Vec<u8> {
         self.run(limit, false).bytes
     }
 
-    /// The same as whole characters: a character of which only the first bytes are certain is left out.
+    /// Returns [`Self::forced_bytes`] as whole characters. A character of which only the first bytes are certain is
+    /// omitted.
     pub fn forced_text(&mut self, limit: usize) -> ForcedText {
         let mut bytes = self.forced_bytes(limit);
         let begun = bytes.iter().take_while(|byte| is_continuation(**byte)).count();
@@ -93,11 +98,12 @@ impl Matcher {
         ForcedText { completes: bytes, text: leading_text(&rest).to_owned() }
     }
 
-    /// The tokens that the tokenizer itself has next in every complete text, as far as `limit` forced bytes tell.
+    /// Returns the tokens with which the tokenizer itself continues in every complete text, as far as `limit` forced
+    /// bytes determine them.
     ///
-    /// `before` are the last tokens of the text so far, those of the prompt included; some thirty are enough, and fewer are if there are
-    /// no more. Text before a special token is of no account. `encode` must cut a text as the tokenizer does in the
-    /// middle of a text. The matcher is unchanged.
+    /// `before` are the last tokens of the text so far, including those of the prompt; some thirty are enough, and
+    /// fewer if there are no more. Text before a special token is ignored. `encode` must cut a text as the tokenizer
+    /// does in the middle of a text. The matcher is unchanged.
     pub fn forced_tokens(
         &mut self,
         before: &[TokenId],
@@ -119,7 +125,7 @@ impl Matcher {
         };
         let mut left = before;
         while healing == TokenHealing::Cut && forced.taken_back > 0 {
-            // The text begins behind the first token that is not the tokenizer's.
+            // The text begins after the first token that is not in the tokenizer's cut.
             left = &left[left.len() - forced.taken_back + 1..];
             let Some(shorter) = cut.behind(left, &run) else { return ForcedTokens::default() };
             (forced, is_whole) = shorter;
@@ -135,7 +141,8 @@ impl Matcher {
         }
     }
 
-    /// Leaves out tokens that the matcher would not take, such as those beyond a limit of tokens, or of which it cannot say so within its steps.
+    /// Drops tokens that the matcher would not accept, such as those beyond a limit of tokens, or cannot decide about
+    /// within its steps.
     fn accepted(&mut self, mut forced: ForcedTokens) -> ForcedTokens {
         if forced.taken_back == 0 {
             let (accepted, _) = self.try_tokens(&forced.tokens);
@@ -148,7 +155,7 @@ impl Matcher {
         if is_taken { forced } else { ForcedTokens::default() }
     }
 
-    /// Follows the forced bytes, and comes back. What may come behind them is only looked at if it is wanted.
+    /// Follows the forced bytes, and returns to the start. Computes what may follow them only if `behind` is set.
     fn run(&mut self, limit: usize, behind: bool) -> Run {
         let bytes = self.follow(limit, |byte| byte != MARK);
         let mut run = Run { bytes, next: ByteSet::EMPTY, ends: false, special: None };
@@ -156,7 +163,7 @@ impl Matcher {
         if behind {
             (run.next, run.ends) = (self.live_bytes(), self.is_accepting());
             if !run.ends && self.only_byte() == Some(MARK) {
-                // The text comes to an end before a special token.
+                // The text ends before a special token.
                 (run.next, run.ends) = (ByteSet::EMPTY, true);
                 let spelling = self.follow(number_spelling(TokenId(0)).len(), |_| true);
                 steps += spelling.len();
@@ -169,7 +176,7 @@ impl Matcher {
         run
     }
 
-    /// Takes the bytes that must come, as long as they are wanted, without counting them as tokens.
+    /// Takes forced bytes while they are wanted, without counting them as tokens.
     fn follow(&mut self, limit: usize, is_wanted: impl Fn(u8) -> bool) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < limit {
@@ -182,7 +189,7 @@ impl Matcher {
         bytes
     }
 
-    /// The byte that must come next, if there is only one and the text cannot end.
+    /// Returns the byte that must come next, if there is only one and the text cannot end.
     fn only_byte(&mut self) -> Option<u8> {
         if self.is_terminated() {
             return None;
@@ -193,7 +200,7 @@ impl Matcher {
             match self.takes(byte) {
                 Ok(false) => continue,
                 Ok(true) if only.is_none() => {}
-                // Another one, or perhaps.
+                // A second byte is possible, or may be.
                 Ok(true) | Err(_) => return None,
             }
             only = Some(byte);
@@ -201,7 +208,7 @@ impl Matcher {
         only.filter(|_| !self.is_accepting())
     }
 
-    /// Whether a byte may come next, if that can be told.
+    /// Checks whether a byte may come next; an error leaves it undecided.
     pub(crate) fn takes(&mut self, byte: u8) -> Result<bool, MatchError> {
         match self.advance(&[byte], Charge::Nothing) {
             Ok(()) => {
@@ -221,8 +228,8 @@ struct Cut<'c> {
 }
 
 impl Cut<'_> {
-    /// What is to be taken back of the tokens `before` and to be written instead, and whether that spells more than they did.
-    /// `None` if the tokenizer cannot say.
+    /// Returns how many tokens of `before` to remove, which tokens to write instead, and whether those spell more.
+    /// Returns `None` if the tokenizer fails.
     fn behind(&self, before: &[TokenId], run: &Run) -> Option<(ForcedTokens, bool)> {
         let mut known = spell(self.vocabulary, before);
         let length = known.len();
@@ -235,8 +242,9 @@ impl Cut<'_> {
         Some((ForcedTokens { taken_back: before.len() - same, tokens }, spelled > length))
     }
 
-    /// The tokens with which the tokenizer's cut begins for `known` and every continuation of it: one that begins with a byte of
-    /// `next`, or none at all if the text `ends`. `None` if the tokenizer cannot say.
+    /// Returns the tokens with which the tokenizer's cut begins for `known` and every continuation of it. A
+    /// continuation begins with a byte of `next`, or is empty if the text `ends`. Returns `None` if the tokenizer
+    /// fails.
     fn stable(&self, known: &[u8], mut next: ByteSet, mut ends: bool) -> Option<Vec<TokenId>> {
         let mut text = leading_text(known);
         if text.len() < known.len() {
@@ -244,7 +252,7 @@ impl Cut<'_> {
         }
         loop {
             let places = self.places(text, next);
-            // A token that begins inside a character: what is to the left of it is no text. Without that character it is.
+            // A token may begin inside a character. The bytes to its left are not text, so leave out that character.
             let Some(inside) = places.iter().find(|place| !text.is_char_boundary(**place)) else {
                 return self.common(text, &places, next, ends);
             };
@@ -254,7 +262,7 @@ impl Cut<'_> {
         }
     }
 
-    /// Where the token can begin that straddles the end of a text, the end itself first.
+    /// Returns the positions where a token that straddles the end of a text can begin, the end itself first.
     fn places(&self, text: &str, next: ByteSet) -> Vec<usize> {
         let trie = self.vocabulary.trie();
         let bytes = text.as_bytes();
@@ -267,7 +275,7 @@ impl Cut<'_> {
         core::iter::once(bytes.len()).chain(begins.filter(straddles)).collect()
     }
 
-    /// The common prefix of the cuts of a text up to each of these places.
+    /// Returns the common prefix of the cuts of a text up to each of these places.
     fn common(&self, text: &str, places: &[usize], next: ByteSet, ends: bool) -> Option<Vec<TokenId>> {
         let mut common: Option<Vec<TokenId>> = None;
         let mut meet = |tokens: Vec<TokenId>| match &mut common {
@@ -292,7 +300,7 @@ impl Cut<'_> {
         common
     }
 
-    /// Leaves out the tokens that reach into the white space at the end of a text.
+    /// Drops the tokens that reach into the white space at the end of a text.
     fn drop_space(&self, text: &str, tokens: &mut Vec<TokenId>) {
         let end = text.trim_end().len();
         let mut length = text.len();
@@ -303,14 +311,14 @@ impl Cut<'_> {
         }
     }
 
-    /// The tokens of a text, if they spell it.
+    /// Returns the tokens of a text, if they spell it.
     fn encode(&self, text: &str) -> Option<Vec<TokenId>> {
         let tokens = (self.encode)(text)?;
         (spell(self.vocabulary, &tokens) == text.as_bytes()).then_some(tokens)
     }
 }
 
-/// A letter, a digit and marks of each kind that tokenizers treat in their own way.
+/// A letter of each case, a digit, and marks of each kind that tokenizers treat differently.
 const PROBES: [&str; 10] = ["a", "A", "0", " ", "\n", "\"", ",", "}", "'s", "\\"];
 
 fn spell(vocabulary: &Vocabulary, tokens: &[TokenId]) -> Vec<u8> {
@@ -321,7 +329,7 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0xC0 == 0x80
 }
 
-/// The longest beginning that is text.
+/// Returns the longest prefix that is text.
 fn leading_text(bytes: &[u8]) -> &str {
     bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }

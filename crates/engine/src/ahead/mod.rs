@@ -1,4 +1,5 @@
-//! What can be known before the model is asked: text that is forced, drafts that are checked at once, and masks that come next.
+//! Work that needs no answer from the model: forced text, drafts that are checked at once, and masks prepared in
+//! advance.
 
 mod draft;
 mod forced;

@@ -1,33 +1,35 @@
-//! Masks that may be asked for next, computed while nobody waits for them.
+//! Computes masks in advance that may be requested next.
 //!
-//! A model takes milliseconds for a token. In that time the masks behind the tokens that are allowed now can be worked out, on a thread that has nothing else to
-//! do: they go to the memo, and when the token is there, its mask is looked up.
+//! A model takes milliseconds for a token. In that time, an idle thread can compute the masks after the tokens that are
+//! allowed now. They go to the memo (the cache of masks), and when the token arrives, its mask is only looked up.
 
 use maskwright_vocab::TokenId;
 
 use crate::library::ones;
 use crate::matcher::Matcher;
 
-/// No more masks than that are added by one call, because most of them will never be asked for.
+/// Maximum number of masks added by one call, because most of them will never be requested.
 const MOST_MASKS: u64 = 256;
 
 /// What [`Matcher::prepare`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prepared {
-    /// How many tokens were tried.
+    /// Number of tokens tried.
     pub tokens: usize,
-    /// How many masks were new.
+    /// Number of masks that were new.
     pub masks: u64,
-    /// Every token that may come next was tried.
+    /// Whether every token that may come next was tried.
     pub is_complete: bool,
 }
 
 impl Matcher {
-    /// Works out the masks that may be asked for after the next token, as long as `go_on` says so, which is asked before each token. Tokens with
-    /// small numbers come first, since tokenizers number them by how often they occur. The cancel token of the thread ends it, too.
+    /// Computes the masks that may be requested after the next token, while `go_on`, which is called before each token,
+    /// returns true. Tokens with small numbers come first, since tokenizers number them by frequency. The cancel token
+    /// of the thread ends it, too.
     ///
-    /// Masks are the same with and without it, and the matcher is as it was. To work on another thread, give it a [fork](Self::fork).
+    /// The results of other calls do not depend on it, and the matcher is unchanged. To work on another thread, give it
+    /// a [fork](Self::fork).
     pub fn prepare(&self, go_on: &mut dyn FnMut() -> bool) -> Prepared {
         let mut prepared = Prepared::default();
         let mut scout = self.fork();

@@ -99,9 +99,9 @@ pub(crate) struct LeastView<'m> {
     distinct: Option<&'m Distinct>,
     /// Whether least numbers are used at all.
     is_used: bool,
-    /// What is known of stacks, as long as `forgotten` is the current number of [`ShortestPaths`].
+    /// What is known of stacks.
     known: FxHashMap<Behind, Known>,
-    /// The number that [`ShortestPaths`] changes when it forgets what it knew.
+    /// How often [`ShortestPaths`] had forgotten everything when `known` was begun; `known` is valid until the next time.
     forgotten: u32,
     /// Number of steps left for all questions together.
     steps_left: u64,

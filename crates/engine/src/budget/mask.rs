@@ -477,7 +477,7 @@ impl Masker<'_> {
                     judge.record(verdict, is_allowed, |words| set_bits(words, tokens));
                     let is_over = has_scopes && automaton.is_accepting(step.target());
                     if judge.words.is_some() && !is_allowed && (!is_new || is_over) {
-                        // The values that were seen decide, or a complete new value, which costs nothing more.
+                        // The values seen decide, or the token completes a new value, which costs nothing more.
                         judge.untried.extend_from_slice(tokens);
                     }
                 }

@@ -1,9 +1,9 @@
-//! Taking tokens, and taking them back.
+//! Accepts tokens, and rolls them back.
 //!
-//! A token is taken byte by byte. As long as there is one thread and it stays inside a leaf or a literal, that is a short loop
-//! ([`run_inside_leaf`]), and two tokens of five need no more; any other byte is a step of all threads ([`step::step_all`]).
-//! Every token leaves a [`Checkpoint`], and everything that is made on the way is only ever added to, so to take a token back is to cut
-//! off what came after the checkpoint before.
+//! A token is taken byte by byte. While there is one thread and it stays inside a leaf or a literal, that is a short
+//! loop ([`run_inside_leaf`]), and two tokens of five need no more; any other byte is a step of all threads
+//! ([`step::step_all`]). Every token leaves a [`Checkpoint`]. Data is only ever appended on the way, so rolling back a
+//! token means truncating to the checkpoint before it.
 
 use std::sync::PoisonError;
 
@@ -20,21 +20,22 @@ use crate::parser::step;
 use crate::parser::thread::Thread;
 use crate::seen::Seen;
 
-/// A step as far as nothing has happened.
+/// A step, up to the first byte that needs more than the short loop.
 #[derive(Clone, Copy)]
 struct Begun {
-    /// The only thread, if there is one, behind the bytes that were taken.
+    /// The only thread, if there is one, after the bytes that were taken.
     thread: Option<Thread>,
     bytes: usize,
 }
 
 impl Matcher {
-    /// Whether one token may come next, without working out the whole mask. An error leaves that open: a limit was met, or the work was told to stop.
+    /// Checks whether a token may come next, without computing the whole mask. An error leaves that undecided: a limit
+    /// was exceeded, or the work was cancelled.
     pub fn allows(&mut self, token: TokenId) -> Result<bool, MatchError> {
         self.validate(&[token]).map(|taken| taken == 1)
     }
 
-    /// Takes the next token. An end-of-text token ends the text if it is complete, unless the grammar asks for that
+    /// Accepts the next token. An end-of-text token ends the text if it is complete, unless the grammar requires that
     /// very token here.
     pub fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
         let vocabulary = self.bound.vocabulary();
@@ -72,7 +73,7 @@ impl Matcher {
             self.arrive(&now, &[thread], length, Charge::Token);
             return Ok(());
         }
-        // PERF: a copy of a few bytes; holding on to the vocabulary would cost two atomic operations.
+        // PERF: a copy of a few bytes; keeping a reference to the vocabulary would cost two atomic operations.
         let mut bytes = core::mem::take(&mut self.token);
         bytes.clear();
         bytes.extend_from_slice(spelling);
@@ -83,14 +84,14 @@ impl Matcher {
         result
     }
 
-    /// Takes the bytes on which nothing happens, if there is one thread: all of them in two tokens of five.
+    /// Takes bytes in the short loop, if there is one thread: all of them in two tokens of five.
     fn begin(&self, bytes: &[u8]) -> Begun {
         let &[mut thread] = self.threads() else { return Begun { thread: None, bytes: 0 } };
         let bytes = run_inside_leaf(self.bound.program(), &mut thread, bytes);
         Begun { thread: Some(thread), bytes }
     }
 
-    /// Takes an ordinary token of a numbered vocabulary, which the grammar may ask for by its text and by its number.
+    /// Accepts an ordinary token of a numbered vocabulary, which the grammar may request by its text and by its number.
     fn accept_either(&mut self, token: TokenId) -> Result<(), MatchError> {
         let before = self.now();
         let mut by_number = self.threads().to_vec();
@@ -103,7 +104,7 @@ impl Matcher {
             let by_number = self.accept_spelling(&number_spelling(token));
             return by_number.map_err(|other| if other.is_undecided() { other } else { error });
         }
-        // From the same threads once more, behind the stacks of the first reading.
+        // Steps the same threads again; the new stacks come after those of the first reading.
         let now = self.now();
         // It is still the same token.
         self.arena.token = before.tokens;
@@ -121,7 +122,7 @@ impl Matcher {
             return Ok(());
         }
         if self.distinct.is_some() {
-            // What is remembered belongs to one text, and these are two.
+            // Values are remembered for one text, and these are two.
             self.undo(1);
             return Err(MatchError::TooAmbiguous);
         }
@@ -156,12 +157,12 @@ impl Matcher {
         Ok(())
     }
 
-    /// Takes some bytes, as one step. Where tokens are counted, they are one.
+    /// Accepts some bytes, as one step. It counts as one token.
     pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
         let Some(at) = bytes.iter().position(|&byte| byte == MARK) else {
             return self.accept_spelling(bytes);
         };
-        // No text has this byte, and nobody but a token may write it.
+        // No text contains this byte; only spellings of tokens do.
         self.accept_spelling(&bytes[..at])?;
         self.undo(1);
         Err(MatchError::NotAllowed { bytes: at })
@@ -178,7 +179,7 @@ impl Matcher {
         self.advance_from(self.begin(bytes), bytes, charge)
     }
 
-    /// Goes on from where a step has begun.
+    /// Continues a step that has begun.
     fn advance_from(&mut self, begun: Begun, bytes: &[u8], charge: Charge) -> Result<(), MatchError> {
         let now = self.now();
         let steps = self.step_limit();
@@ -190,7 +191,7 @@ impl Matcher {
             None => current.extend_from_slice(self.history.since(now.start as usize)),
         }
         let mut result = self.read(begun.bytes, bytes, &mut current);
-        // PERF: most tokens are taken without a second look.
+        // PERF: most tokens need no further checks.
         if self.bound.program().may_run_out() || self.is_bounded() || self.buffers.meter.over().is_some() {
             result = self.look_again(result, bytes, charge, &mut current, &now);
         }
@@ -203,7 +204,7 @@ impl Matcher {
         result
     }
 
-    /// Steps threads by the bytes from `at` on.
+    /// Steps threads over the bytes from `at` on.
     fn read(&mut self, mut at: usize, bytes: &[u8], current: &mut Vec<Thread>) -> Result<(), MatchError> {
         let mut next = core::mem::take(&mut self.next);
         if let Some(distinct) = &mut self.distinct {
@@ -213,7 +214,7 @@ impl Matcher {
         while let Some(&byte) = bytes.get(at) {
             self.step_byte(byte, current, &mut next);
             core::mem::swap(current, &mut next);
-            // If the steps are used up, nothing is left either.
+            // If the steps are used up, no thread is left either.
             if current.is_empty() {
                 result = Err(MatchError::NotAllowed { bytes: at });
                 break;
@@ -238,7 +239,7 @@ impl Matcher {
         result
     }
 
-    /// What becomes of a step where values may run out, tokens are counted, or the steps are used up.
+    /// Checks a step if values may run out, tokens are counted, or the steps are used up.
     #[cold]
     fn look_again(
         &mut self,
@@ -269,7 +270,7 @@ impl Matcher {
         result
     }
 
-    /// Another checkpoint, so many bytes after the last. PERF: a call was a fiftieth of accepting a token.
+    /// Adds a checkpoint `length` bytes after the last one. PERF: a call was a fiftieth of accepting a token.
     #[expect(clippy::inline_always, reason = "measured")]
     #[inline(always)]
     fn arrive(&mut self, now: &Checkpoint, threads: &[Thread], length: usize, charge: Charge) {
@@ -290,7 +291,7 @@ impl Matcher {
         }
     }
 
-    /// Lets forks share what has happened.
+    /// Makes forks share the history so far.
     #[cold]
     fn freeze(&mut self) {
         self.history.freeze(self.now().start as usize);
@@ -301,7 +302,8 @@ impl Matcher {
         }
     }
 
-    /// A number may end after each digit, and what it would have been is no value if it goes on.
+    /// Removes values that no thread has finished. A number may end after each digit, and if it continues, the shorter
+    /// number was no value.
     #[inline(never)]
     fn forget_unfinished(&mut self, threads: &[Thread], since: &Checkpoint) {
         if !self.remembers_more(threads, since)
@@ -312,10 +314,10 @@ impl Matcher {
         }
     }
 
-    /// Whether a thread stands in a scope that has got another value since a checkpoint.
+    /// Checks whether a thread is in a scope that was given another value after a checkpoint.
     fn remembers_more(&self, threads: &[Thread], since: &Checkpoint) -> bool {
         if self.arena.numbers_equally() {
-            // Then a stack may be older than what it stands for.
+            // Then a new stack may have the number of an older one.
             return true;
         }
         let mut work: SmallVec<[StackId; 8]> = threads.iter().map(|thread| thread.stack).collect();
@@ -338,7 +340,8 @@ impl Matcher {
         false
     }
 
-    /// What becomes of a step where values that must be new may run out: it must lead on, as far as it is taken.
+    /// Checks a step if values that must be new may run out: there must be a way out after it. Otherwise the error
+    /// tells how many of its bytes are possible.
     fn check_distinct(
         &mut self,
         result: Result<(), MatchError>,
@@ -355,13 +358,13 @@ impl Matcher {
         };
         self.restore(now);
         let Some(mut trial) = self.trial() else { return result };
-        // If a text leads on, so does its beginning.
+        // If a text has a way out, so do its prefixes.
         let lengths: Vec<usize> = (1..=fitting).collect();
         let fitting = lengths.partition_point(|&length| trial.leads_on(&bytes[..length]));
         Err(MatchError::NotAllowed { bytes: fitting })
     }
 
-    /// The threads behind one more byte.
+    /// Steps the threads over one more byte.
     #[inline]
     fn step_byte(&mut self, byte: u8, current: &[Thread], next: &mut Vec<Thread>) {
         next.clear();
@@ -378,14 +381,14 @@ impl Matcher {
         }
     }
 
-    /// How many of these tokens, from the first on, could be accepted one after the other. The matcher is unchanged. An error leaves that open: a limit
-    /// was met, or the work was told to stop.
+    /// Returns how many of these tokens, from the first on, could be accepted one after the other. The matcher is
+    /// unchanged. An error leaves that undecided: a limit was exceeded, or the work was cancelled.
     pub fn validate(&mut self, tokens: &[TokenId]) -> Result<usize, MatchError> {
         let (accepted, error) = self.try_tokens(tokens);
         error.filter(MatchError::is_undecided).map_or(Ok(accepted), Err)
     }
 
-    /// How many of some tokens are accepted, and why the next one is not.
+    /// Returns how many of some tokens are accepted, and why the next one is not.
     pub(crate) fn try_tokens(&mut self, tokens: &[TokenId]) -> (usize, Option<MatchError>) {
         let mut accepted = 0;
         let error = tokens.iter().find_map(|token| {
@@ -397,7 +400,7 @@ impl Matcher {
         (accepted, error)
     }
 
-    /// Undoes the last steps, termination included.
+    /// Undoes the last steps, including termination.
     pub fn rollback(&mut self, steps: usize) -> Result<(), MatchError> {
         if steps > self.steps() {
             return Err(MatchError::NothingToUndo { steps: self.steps() });
@@ -419,7 +422,7 @@ impl Matcher {
         self.restore(&now);
     }
 
-    /// Forgets what was made since a checkpoint.
+    /// Removes what was added after a checkpoint.
     pub(super) fn restore(&mut self, checkpoint: &Checkpoint) {
         *self.known_completion.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         self.arena.truncate(checkpoint.mark);

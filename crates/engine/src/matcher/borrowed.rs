@@ -1,12 +1,13 @@
-//! The mask by reference: lent where it lies, or in a row that is changed only where it differs from the mask before.
+//! The mask by reference: either shared words, or a row that is changed only where it differs from the mask before.
 //!
-//! Most masks are a bitset that all grammars share, or such a bitset and a few tokens, or a few tokens. To copy that into a row
-//! of somebody else's is most of what a mask costs when it is asked for again: 16 KB for 128,000 tokens. Here
+//! Most masks are a bitset that all grammars share, or such a bitset and a few tokens, or a few tokens. Copying that
+//! into a row of the caller is most of the cost of a mask that is requested again: 16 KB for 128,000 tokens. Here
 //!
 //! * a bitset without more is borrowed itself;
-//! * a bitset and some tokens are borrowed in a row that holds the bitset already, if the mask before was made of the same one;
+//! * a bitset and some tokens are borrowed in a row that already holds the bitset, if the mask before was made of the
+//!   same one;
 //! * tokens alone are borrowed in another row, which holds nothing else;
-//! * the mask of before is borrowed as it is.
+//! * an unchanged mask is borrowed as it is.
 //!
 //! ```text
 //!   inside a string  ", "name  inside a string   ", "age          what each mask is made of
@@ -28,7 +29,7 @@ struct Row {
 }
 
 impl Row {
-    /// Makes the row hold a bitset, or nothing, and no more.
+    /// Sets the row to a bitset, or to zeros.
     fn start(&mut self, base: Option<&Words>, len: usize) {
         if self.words.len() != len {
             self.words.resize(len, 0);
@@ -49,9 +50,9 @@ enum Place {
     #[default]
     Nowhere,
     Base(Words),
-    /// In the row that holds nothing else.
+    /// The row that holds tokens alone.
     Tokens,
-    /// In the row that holds a bitset.
+    /// The row that holds a bitset.
     Mixed,
 }
 
@@ -59,15 +60,15 @@ enum Place {
 #[derive(Debug, Default)]
 pub(super) struct BorrowedMask {
     place: Place,
-    /// What it is, if it is one part of the memo and no more but, perhaps, the end of the text.
+    /// The mask, if it is a single part of the memo with the usual end of the text.
     part: Option<(AnswerId, bool)>,
-    /// It was another mask since that was asked last.
+    /// Whether the mask has changed since the last query.
     has_changed: bool,
     tokens: Row,
     mixed: Row,
 }
 
-/// A matcher that is copied shows nothing yet: rows are made when they are needed.
+/// A copied matcher shows nothing yet: rows are made when they are needed.
 impl Clone for BorrowedMask {
     fn clone(&self) -> Self {
         Self::default()
@@ -75,7 +76,7 @@ impl Clone for BorrowedMask {
 }
 
 impl BorrowedMask {
-    /// Another mask is to be borrowed; its parts are added by the sink. With `has_usual_ends` the mask of before may stay.
+    /// Starts another mask; the sink adds its parts. If `has_usual_ends` is set, the mask before may stay.
     pub(super) fn start<'s>(
         &'s mut self,
         len: usize,
@@ -86,12 +87,13 @@ impl BorrowedMask {
         BorrowedSink { borrowed: self, multi_value, len, is_accepting: false, parts: 0 }
     }
 
-    /// To be called when the mask is complete. With `as_is` nothing was corrected but the usual end of the text.
+    /// Must be called when the mask is complete. `as_is` means that nothing was corrected but the usual end of the
+    /// text.
     pub(super) fn finish(&mut self, as_is: bool) {
         self.part = self.part.filter(|_| as_is);
     }
 
-    /// Whether the mask has changed since that was asked last.
+    /// Returns whether the mask has changed since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         core::mem::take(&mut self.has_changed)
     }
@@ -100,7 +102,7 @@ impl BorrowedMask {
         !matches!(self.place, Place::Nowhere) && self.words()[token as usize / 32] >> (token % 32) & 1 == 1
     }
 
-    /// The row that holds the mask; a shared bitset is copied.
+    /// Returns the row that holds the mask; a shared bitset is copied.
     fn row(&mut self) -> &mut Row {
         if let Place::Base(base) = &self.place {
             self.mixed.start(Some(base), base.len());
@@ -114,7 +116,7 @@ impl BorrowedMask {
 }
 
 impl row::Row for BorrowedMask {
-    /// There are as many words as the vocabulary needs.
+    /// Has as many words as the vocabulary needs.
     fn words(&self) -> &[u32] {
         match &self.place {
             Place::Nowhere | Place::Tokens => &self.tokens.words,
@@ -144,12 +146,12 @@ pub(super) struct BorrowedSink<'s> {
     multi_value: &'s mut Vec<u32>,
     len: usize,
     is_accepting: bool,
-    /// How many there were.
+    /// Number of parts.
     parts: u32,
 }
 
 impl BorrowedSink<'_> {
-    /// To be called behind the last part.
+    /// Must be called after the last part.
     pub(super) fn finish(self) {
         if self.parts == 0 || matches!(self.borrowed.place, Place::Nowhere) {
             self.borrowed.part = None;
@@ -177,7 +179,7 @@ impl BorrowedSink<'_> {
         }
     }
 
-    /// A bitset of one grammar alone: its union with others is nothing to keep.
+    /// Adds a bitset of one grammar; its unions with others are not worth caching.
     fn add_own(&mut self, base: &Words) {
         match &self.borrowed.place {
             Place::Nowhere if base.len() == self.len => self.borrowed.place = Place::Base(base.clone()),
@@ -228,7 +230,7 @@ impl Sink for BorrowedSink<'_> {
             self.borrowed.part = None;
         }
         self.borrowed.has_changed = true;
-        // What another part allows stays allowed. PERF: there is mostly no other.
+        // Tokens allowed by another part stay allowed. PERF: mostly there is no other part.
         let others: Vec<u32> = if self.parts == 1 {
             Vec::new()
         } else {
@@ -269,7 +271,7 @@ mod tests {
 
     const SIZE: u32 = 3_000;
 
-    /// Numbers that look random.
+    /// A generator of pseudo-random numbers.
     struct Random(u64);
 
     impl Random {
@@ -295,7 +297,7 @@ mod tests {
         Library::new(Arc::new(builder.finish().expect("a vocabulary")))
     }
 
-    /// Masks of the same parts, one after the other: by reference they are what is copied.
+    /// Masks of the same parts in sequence: borrowed masks equal copied ones.
     #[test]
     fn what_is_shown_is_what_is_copied() {
         let (library, mut random) = (library(), Random(3));

@@ -1,4 +1,4 @@
-//! A guaranteed finish: what [`crate::budget`] decides, applied to a matcher.
+//! A guaranteed finish: applies the decisions of [`crate::budget`] to a matcher.
 
 use std::sync::PoisonError;
 
@@ -17,13 +17,13 @@ use crate::parser::step;
 use crate::parser::thread::Thread;
 
 impl Matcher {
-    /// The least number of tokens that complete the text, the one that ends it included; `None` if none is known. In some cases there is a way with fewer: see
-    /// `docs/budgets.md`.
+    /// Returns the least number of tokens that complete the text, including the one that ends it; `None` if none is
+    /// known. In some cases there is a way with fewer: see `docs/budgets.md`.
     pub fn shortest_completion(&self) -> Option<u32> {
         self.completion().ok().map(|(tokens, _)| tokens)
     }
 
-    /// The same, and whether it is only the upper bound, because the least number would take too long to find.
+    /// Returns the same, and whether it is only the upper bound, because the least number would take too long to find.
     fn completion(&self) -> Result<(u32, bool), BudgetError> {
         let program = self.bound.program();
         if !self.bound.new_values().is_whole() && program.has_scopes() {
@@ -32,7 +32,7 @@ impl Matcher {
         if self.is_terminated() || self.is_accepting() {
             return Ok((u32::from(!self.is_terminated()), false));
         }
-        // A number that was given out stays valid, even if the cache of shortest paths was cleared since.
+        // A number that was returned stays valid, even if the cache of shortest paths was cleared since.
         let mut known = self.known_completion.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, tokens)) = known.filter(|(steps, _)| *steps == self.steps()) {
             return Ok((tokens, false));
@@ -62,7 +62,8 @@ impl Matcher {
         }
     }
 
-    /// So many tokens surely complete the text in time, which is quick to find; `None` if no such number is known.
+    /// Returns a number of tokens that is certainly enough to complete the text in time, which is fast to find; `None`
+    /// if no such number is known.
     pub(super) fn upper_bound(&self) -> Option<i64> {
         let mut rough = Deadlines { is_rough: true, ..Deadlines::default() };
         let mut deadlines = DeadlineView::new(&self.bound, &self.arena, &mut rough, self.distinct.as_deref());
@@ -70,8 +71,8 @@ impl Matcher {
         self.threads().iter().filter_map(|thread| deadlines.needs_in_all(thread, token)).min()
     }
 
-    /// From now on only what can be completed within a budget is allowed; `None` lifts it. If the text cannot be completed in
-    /// so many tokens, nothing changes.
+    /// Allows only what can be completed within a budget from now on; `None` removes the budget. If the text cannot be
+    /// completed in that number of tokens, nothing changes.
     pub fn set_budget(&mut self, budget: Option<Budget>) -> Result<(), BudgetError> {
         let Some(Budget { tokens }) = budget else {
             if self.bound.program().has_limits() {
@@ -94,23 +95,25 @@ impl Matcher {
         Ok(())
     }
 
-    /// How many tokens are left of the budget, the one that ends the text included.
+    /// Returns how many tokens are left of the budget, including the one that ends the text.
     pub fn budget_left(&self) -> Option<u32> {
         let finish = self.budget.as_ref()?.finish?;
         Some(finish.saturating_add(1).saturating_sub(self.now().tokens))
     }
 
-    /// Whether a mask lost tokens that the constraint allows since the budget was set, because the text could not have been completed in time behind them.
+    /// Checks whether a mask has lost tokens since the budget was set that the constraint allows, because the text
+    /// could not have been completed in time after them.
     pub fn is_squeezed(&self) -> bool {
         self.budget.as_ref().is_some_and(|budget| budget.finish.is_some() && budget.is_squeezed)
     }
 
-    /// Whether tokens are counted at all.
+    /// Checks whether tokens are counted at all.
     pub(super) fn is_bounded(&self) -> bool {
         self.budget.is_some()
     }
 
-    /// The tokens after which there is time for the rest, if that is not all of them. `threads` are those of the mask.
+    /// Returns the tokens after which there is time for the rest, or `None` if there is for all tokens. `threads` are
+    /// those of the mask.
     pub(super) fn in_time(&mut self, threads: &[Thread]) -> Option<InTime> {
         let size = self.bound.vocabulary().size().div_ceil(32);
         let budget = self.budget.as_mut()?;
@@ -154,7 +157,7 @@ impl Matcher {
                         break;
                     }
                 } else {
-                    // There is time for all that this thread allows.
+                    // There is time after all tokens that this thread allows.
                     let mut row = MaskRow::untracked();
                     masker.mask(thread, &mut RowSink::onto(row.with(words), &mut Vec::new()));
                 }
@@ -164,8 +167,9 @@ impl Matcher {
         allowed
     }
 
-    /// A value that was seen ends a reading of the text, perhaps the only one that is in time. So where there is another, the tokens that may end a value are tried; and so are
-    /// those `several` that write more than one. Where values are no endless strings, that was done from the start.
+    /// Marks tokens that need a trial. A value already seen ends a thread, perhaps the only one that is in time. So if
+    /// there is more than one thread, the tokens that may end a value are tried, and so are the tokens in `several`,
+    /// which write more than one. If values are anything but endless strings, this was done from the start.
     pub(super) fn try_values(&self, several: &[u32], in_time: &mut InTime) {
         if !self.bound.program().has_plain_scopes() {
             return;
@@ -183,12 +187,12 @@ impl Matcher {
         in_time.untried.extend_from_slice(several);
     }
 
-    /// Whether the text has more than one reading so far.
+    /// Checks whether the text so far has more than one reading.
     fn reads_several_ways(&self) -> bool {
         !matches!(self.threads(), [thread] if !self.arena.forks(thread.stack))
     }
 
-    /// Takes all other tokens out of a mask.
+    /// Removes all other tokens from a mask.
     pub(super) fn keep_in_time(&mut self, mut in_time: InTime, words: &mut [u32]) {
         in_time.untried.sort_unstable();
         in_time.untried.dedup();
@@ -212,10 +216,11 @@ impl Matcher {
         }
     }
 
-    /// Whether there is time for the rest after a token, found out by taking it. If that cannot be told, neither can the mask.
+    /// Checks whether there is time for the rest after a token, by accepting it. If that cannot be decided, neither can
+    /// the mask.
     fn is_in_time(&mut self, token: TokenId) -> bool {
         let bytes = self.bound.vocabulary().spelling(token).to_vec();
-        // Taking a token counts steps of its own.
+        // Accepting a token counts steps of its own.
         let meter = self.buffers.meter.clone();
         let taken = self.advance(&bytes, Charge::Token);
         self.buffers.meter = meter;
@@ -233,8 +238,8 @@ impl Matcher {
         }
     }
 
-    /// After a token: forgets the threads for which it is too late, and lets what must end now end. Returns whether there is one left that
-    /// is in time.
+    /// Drops the threads that are too late after a token, and ends what must end now. Returns whether a thread is left
+    /// that is in time.
     pub(super) fn enforce(&mut self, threads: &mut Vec<Thread>, charge: Charge) -> bool {
         let next = self.arena.token.saturating_add(1);
         if self.bound.program().has_limits() {
@@ -252,14 +257,14 @@ impl Matcher {
         is_in_time
     }
 
-    /// Leaves limited parts that have taken all their tokens, and forgets threads that are too late for one.
+    /// Leaves limited parts that have used up their tokens, and drops threads that are too late for one.
     fn leave_limits(&mut self, threads: &mut Vec<Thread>, next: u32) {
         let is_over = |thread: &Thread| self.has_deadline(thread.stack, next);
         let (over, mut kept): (Vec<Thread>, Vec<Thread>) = threads.iter().partition(|thread| is_over(thread));
         if !over.is_empty() {
             let mut behind = over;
             let program = self.bound.program();
-            // Behind the limit the text goes on with the next token; whatever is still inside is forgotten.
+            // After the limit the text continues with the next token; threads still inside are dropped.
             with_stacks!(self, |stacks| step::returns(program, stacks, &mut self.buffers, &mut behind));
             behind.retain(|thread| thread.is_done() || !self.has_deadline(thread.stack, next));
             kept.extend(behind.into_iter().filter(|thread| !threads.contains(thread)));
@@ -275,7 +280,7 @@ impl Matcher {
         *threads = kept;
     }
 
-    /// Whether a limited part on a stack must be over before this token, on every way.
+    /// Checks whether, on every branch of a stack, a limited part must be over before this token.
     fn has_deadline(&self, stack: StackId, token: u32) -> bool {
         let mut work = vec![stack];
         let mut seen = crate::seen::Seen::default();
@@ -297,14 +302,14 @@ impl Matcher {
     }
 }
 
-/// What a step means for those who count tokens.
+/// How a step counts towards budgets and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Charge {
-    /// It is a token.
+    /// A token.
     Token,
-    /// It is a token after which there is time for the rest, as a mask has found.
+    /// A token after which there is time for the rest, as a mask has found.
     InTime,
-    /// It is only tried.
+    /// A trial, which does not count.
     Nothing,
 }
 
@@ -319,7 +324,7 @@ mod tests {
     use crate::parser::meter::Over;
     use crate::{AutomatonCache, BoundProgram, Library, Limits, compile, looked};
 
-    /// A matcher of a grammar for which there are tokens of two letters.
+    /// Creates a matcher of a grammar, with a vocabulary of `a`, `b`, `ab` and `ba`.
     fn matcher(limits: &Limits, grammar: impl FnOnce(&mut GrammarBuilder, RuleId)) -> Matcher {
         let mut vocabulary = VocabularyBuilder::new();
         for (id, token) in (0..).zip([&b"a"[..], b"b", b"ab", b"ba"]) {
@@ -335,12 +340,12 @@ mod tests {
         Arc::new(BoundProgram::new(Arc::new(program), library)).matcher()
     }
 
-    /// What cannot be found out within the steps of a token is not taken for "too late".
+    /// What cannot be decided within the steps of a token does not count as "too late".
     #[test]
     fn a_search_that_gives_up_says_so() {
         for (steps, is_decided) in [(1_000, true), (0, false)] {
             let limits = Limits { mask_steps: steps, ..Limits::default() };
-            // One token that runs over the border of two rules, where the upper bound counts two.
+            // One token spans two rules, where the upper bound counts two tokens.
             let mut matcher = matcher(&limits, |grammar, root| {
                 let (a, b, more) = (grammar.bytes(b"a"), grammar.bytes(b"b"), grammar.declare("more"));
                 let (again, rest) = (grammar.rule(root), grammar.rule(more));
@@ -359,7 +364,7 @@ mod tests {
         }
     }
 
-    /// What was found once is not searched again at the same place, where the search might not come so far.
+    /// A number that was found is not searched again at the same position, where the search might not get that far.
     #[test]
     fn a_number_that_was_found_is_remembered() {
         let mut matcher = matcher(&Limits::default(), |grammar, root| {
@@ -372,7 +377,7 @@ mod tests {
         looked::take();
         assert_eq!(matcher.set_budget(Some(Budget::new(40))), Ok(()));
         assert_eq!(looked::take(), 0);
-        // Somewhere else it is another number.
+        // At another position it is another number.
         matcher.set_budget(None).unwrap();
         matcher.accept(TokenId(0)).unwrap();
         assert_eq!(matcher.shortest_completion(), Some(40), "`ba` and so on, and `b`");

@@ -1,4 +1,4 @@
-//! The mask of a matcher: copied into a row of the caller's, or by reference.
+//! Computes the mask of a matcher, in a row of the caller or by reference.
 
 use maskwright_vocab::TokenMask;
 
@@ -19,8 +19,8 @@ impl Matcher {
         self.update_mask(words, &mut MaskRow::untracked()).map(drop)
     }
 
-    /// The same for words that were filled before, with what is [known](MaskRow) of them: only what differs is written. Says whether there was anything; if not, the mask
-    /// is the one that was there.
+    /// Updates the mask in words that were filled before, using the [knowledge](MaskRow) about them: only differences
+    /// are written. Returns whether there were any; if not, the words already held this mask.
     pub fn update_mask(&mut self, words: &mut [u32], row: &mut MaskRow) -> Result<bool, MatchError> {
         let need = self.bound.vocabulary().size().div_ceil(32);
         if words.len() < need {
@@ -47,20 +47,20 @@ impl Matcher {
         Ok(has_changed)
     }
 
-    /// Says so if the work that was just done had to end early. What it has found is incomplete then.
+    /// Returns an error if the work just done had to end early, in which case its result is incomplete.
     #[inline]
     pub(super) fn within_limits(&mut self) -> Result<(), MatchError> {
         self.buffers.meter.finish().map_or(Ok(()), |over| Err(self.over(over)))
     }
 
-    /// The same for work that goes on.
+    /// Does the same for work that continues.
     pub(super) fn within_limits_so_far(&mut self) -> Result<(), MatchError> {
         self.buffers.meter.over().map_or(Ok(()), |over| Err(self.over(over)))
     }
 
     #[cold]
     fn over(&mut self, over: Over) -> MatchError {
-        // What a search has found may be incomplete as well.
+        // Results of searches may be incomplete as well.
         if let Some(distinct) = &mut self.distinct {
             distinct.searches.clear();
         }
@@ -73,13 +73,13 @@ impl Matcher {
         }
     }
 
-    /// The mask by reference: the same words as [`Self::fill_mask`] writes, and quicker, because they are not copied where they
-    /// lie ready, and otherwise only changed where they differ from the mask before.
+    /// Returns the mask by reference: the same words as [`Self::fill_mask`] writes, but faster. Shared words are not
+    /// copied, and otherwise only the differences from the mask before are written.
     pub fn mask_words(&mut self) -> Result<&[u32], MatchError> {
         Ok(self.show_mask()?.words())
     }
 
-    /// The mask by reference, and whether it may be another one than that of the last such call.
+    /// Returns the mask by reference, and whether it may differ from that of the last such call.
     pub fn borrow_mask(&mut self) -> Result<(&[u32], bool), MatchError> {
         let borrowed = self.show_mask()?;
         let has_changed = borrowed.take_changed();
@@ -104,14 +104,15 @@ impl Matcher {
         }
         self.multi_value = multi_value;
         if let Err(error) = self.within_limits() {
-            // The row holds half a mask, which the next one must not be built on.
+            // The row holds an incomplete mask, which the next one must not be built on.
             self.borrowed = None;
             return Err(error);
         }
         Ok(self.borrowed.insert(borrowed))
     }
 
-    /// Hands the parts of the mask to a sink. Returns whether the text may end, and what can be finished in time, if there is a budget.
+    /// Passes the parts of the mask to a sink. Returns whether the text may end, and, with a budget, what can be
+    /// finished in time.
     fn parts(&mut self, sink: &mut dyn Sink) -> (bool, Option<InTime>) {
         let marks = self.marks();
         let steps = self.step_limit();
@@ -144,7 +145,8 @@ impl Matcher {
         (accepting, in_time)
     }
 
-    /// What its parts do not know of a mask: which values must be new, what can be finished in time, and how the text ends.
+    /// Corrects a mask by what its parts do not know: which values must be new, what can be finished in time, and how
+    /// the text ends.
     fn correct(&mut self, multi_value: &[u32], accepting: bool, in_time: Option<InTime>, row: &mut dyn Row) {
         let must_differ = self.must_differ(multi_value);
         let mut added = if must_differ { self.keep_distinct(multi_value, row) } else { Vec::new() };
@@ -164,17 +166,17 @@ impl Matcher {
         }
     }
 
-    /// How many masks, or parts of masks, this matcher has computed, because nobody had asked for them before.
+    /// Returns how many masks, or parts of masks, this matcher has computed because they were not cached.
     pub fn computed_masks(&self) -> u64 {
         self.buffers.computed
     }
 
-    /// Whether the text ends as the vocabulary says.
+    /// Checks whether the text ends as the vocabulary says.
     fn has_usual_ends(&self) -> bool {
         self.stops.is_none() && self.eos_in_mask
     }
 
-    /// Whether the mask may hold tokens that repeat a value.
+    /// Checks whether the mask may contain tokens that repeat a value.
     fn must_differ(&self, multi_value: &[u32]) -> bool {
         let Some(distinct) = &self.distinct else { return false };
         let is_new =
@@ -182,7 +184,7 @@ impl Matcher {
         !is_new || self.strategy == Strategy::Reference
     }
 
-    /// Takes the tokens that repeat a value out of a mask. Returns those that it puts in.
+    /// Removes the tokens that repeat a value from a mask. Returns the tokens that it adds.
     fn keep_distinct(&mut self, multi_value: &[u32], row: &mut dyn Row) -> Vec<u32> {
         let is_fast = self.strategy == Strategy::Fast && !self.bound.vocabulary().is_numbered();
         let Some(trial) = self.trial() else { return Vec::new() };
@@ -195,7 +197,7 @@ impl Matcher {
         filter.into_added()
     }
 
-    /// Room to try bytes in, if values must differ.
+    /// Returns a [`Trial`] to try bytes in, if values must differ.
     pub(super) fn trial(&mut self) -> Option<Trial<'_>> {
         let start = self.now().start as usize;
         let distinct = self.distinct.as_mut()?;
@@ -212,14 +214,14 @@ impl Matcher {
         })
     }
 
-    /// The mask, kept by the matcher until it changes.
+    /// Returns the mask. The matcher keeps it until the next call.
     pub fn mask(&mut self) -> Result<&TokenMask, MatchError> {
         let size = self.bound.vocabulary().size();
         let mask = TokenMask::from_words(self.mask_words()?, size);
         Ok(self.mask.insert(mask))
     }
 
-    /// How many steps a mask or a token may take. What others are compared with may take as long as it needs.
+    /// Returns how many steps a mask or a token may take. The reference may take as many as it needs.
     #[inline]
     pub(super) fn step_limit(&self) -> u64 {
         if self.strategy == Strategy::Reference { u64::MAX } else { self.bound.program().limits().mask_steps }

@@ -1,4 +1,4 @@
-//! A look inside a matcher, for people and for debugging.
+//! Describes the state of a matcher, for people and for debugging.
 
 use super::Matcher;
 use crate::leaf::Leaf;
@@ -6,7 +6,7 @@ use crate::parser::stack::{self, Top};
 use crate::parser::thread::Thread;
 use crate::program::At;
 
-/// Where a matcher stands.
+/// The state of a matcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StateInfo {
@@ -14,11 +14,11 @@ pub struct StateInfo {
     pub bytes: u64,
     /// Steps accepted so far.
     pub steps: usize,
-    /// The text so far is complete.
+    /// Whether the text so far is complete.
     pub accepting: bool,
-    /// Nothing but the end can follow.
+    /// Whether only the end can follow.
     pub stopped: bool,
-    /// The end was accepted.
+    /// Whether the end was accepted.
     pub terminated: bool,
     /// The bytes that may come next, as inclusive ranges.
     pub next_bytes: Vec<(u8, u8)>,
@@ -32,15 +32,15 @@ pub struct StateInfo {
 pub struct ThreadInfo {
     /// The rules that are being matched, the innermost first. Where the stack forks, one branch is shown.
     pub rules: Vec<String>,
-    /// For a counted piece of text (a string with a length): the units begun, the least and the greatest number.
+    /// For a counted piece of text (a string with a length): the units begun, the minimum and the maximum.
     pub units: Option<(u32, u32, Option<u32>)>,
 }
 
-/// How much of a stack is shown.
+/// Number of rules shown of a stack.
 const SHOWN: usize = 64;
 
 impl Matcher {
-    /// Where the matcher stands.
+    /// Describes the state of the matcher.
     pub fn state_info(&self) -> StateInfo {
         let next_bytes = self.next_bytes().ranges();
         let threads = self.threads().iter().map(|thread| self.describe(thread)).collect();
@@ -55,7 +55,7 @@ impl Matcher {
         }
     }
 
-    /// The innermost rule with a name in which the text stands.
+    /// Returns the innermost named rule at the current position.
     pub(super) fn rule(&self) -> String {
         let rules = self.threads().iter().flat_map(|thread| self.describe(thread).rules);
         rules.into_iter().find(|rule| rule != "?").unwrap_or_else(|| "?".to_owned())

@@ -1,12 +1,12 @@
-//! A request's state: which tokens may come next, and what happened so far.
+//! The state of a request: which tokens may come next, and what was accepted so far.
 //!
-//! A matcher holds a few threads (almost always one), the stacks that they stand on, and its history. It is the
-//! only thing that changes while text is generated; everything that it looks up is shared.
+//! A matcher holds a few threads (partial parses; almost always there is one), their stacks, and its history. It is the
+//! only thing that changes while text is generated; everything it looks up is shared.
 //!
-//! Three words are kept apart: *accepting* – the text so far is complete, though it may go on; *stopped* – nothing but the end can
-//! follow; *terminated* – the end was accepted.
+//! Three words have distinct meanings: *accepting* – the text so far is complete, though it may continue; *stopped* –
+//! only the end can follow; *terminated* – the end was accepted.
 
-/// Runs an expression with the stacks of a matcher: with those that remember values, if values must differ.
+/// Runs an expression with the stacks of a matcher: those that remember values, if values must differ.
 macro_rules! with_stacks {
     ($matcher:ident, |$stacks:ident| $body:expr) => {
         match &mut $matcher.distinct {
@@ -62,7 +62,7 @@ pub struct Matcher {
     history: Log<Thread, HISTORY>,
     checkpoints: Log<Checkpoint, HISTORY>,
     eos_in_mask: bool,
-    /// The tokens that end this text, if they are not those of the vocabulary.
+    /// The tokens that end this text, if they differ from those of the vocabulary.
     stops: Option<Arc<[TokenId]>>,
     strategy: Strategy,
     buffers: Buffers,
@@ -72,37 +72,37 @@ pub struct Matcher {
     next: Vec<Thread>,
     /// The bytes of a token.
     token: Vec<u8>,
-    /// What was written, where values must differ.
+    /// The text and its values, if values must differ.
     distinct: Option<Box<Distinct>>,
-    /// When the text must end, if there is a budget or some part of it is limited.
+    /// Deadlines, if there is a budget or some part of the text is limited.
     budget: Option<Box<Deadlines>>,
-    /// The least number of tokens to the end, if it was found, and after how many steps that was.
+    /// The least number of tokens to the end, if it was found, and the number of steps after which that was.
     known_completion: Mutex<Option<(usize, u32)>>,
-    /// The mask by reference, if it was asked for.
+    /// The mask by reference, if it was requested.
     borrowed: Option<Box<BorrowedMask>>,
     mask: Option<TokenMask>,
 }
 
-/// Forks share their history in pieces of so many tokens, and there is room for one piece from the beginning.
-/// PERF: growing in the middle of a short text was a twentieth of accepting it.
+/// Number of tokens in a chunk of history that forks share; there is room for one chunk from the beginning. PERF:
+/// growing in the middle of a short text was a twentieth of accepting it.
 const HISTORY: usize = 32;
 
 /// What must be known to return to a checkpoint.
 #[derive(Clone, Copy, Debug)]
 struct Checkpoint {
-    /// Where its threads begin in the history.
+    /// The index of its first thread in the history.
     start: u32,
-    /// What the stacks held when it was reached.
+    /// The state of the stacks when it was reached.
     mark: Mark,
     registers: registers::Mark,
-    /// Bytes and tokens so far.
+    /// Number of bytes and tokens so far.
     bytes: u64,
     tokens: u32,
     terminated: bool,
 }
 
 impl BoundProgram {
-    /// Says so if limits on tokens leave nothing that could be written with this vocabulary.
+    /// Returns an error if limits on tokens leave nothing that can be written with this vocabulary.
     pub fn check_limits(self: &Arc<Self>) -> Result<(), CompileError> {
         if !self.program().has_limits() {
             return Ok(());
@@ -114,14 +114,14 @@ impl BoundProgram {
         Err(CompileError::LimitTooSmall)
     }
 
-    /// The scopes that match nothing, because more values must differ than there are. A program that was [compiled without
-    /// them](crate::compile_without) has no dead ends there. If that is not found out within the [steps](crate::Limits::mask_steps) of a
-    /// mask, a scope is not among them.
+    /// Returns the scopes that match nothing, because more values must differ than there are. A program that was
+    /// [compiled without them](crate::compile_without) has no dead ends there. If this is not found out within the
+    /// [steps](crate::Limits::mask_steps) of a mask, a scope is not reported.
     pub fn dead_scopes(&self) -> Vec<ExprId> {
         if self.program().may_run_out() { search::dead_scopes(self) } else { Vec::new() }
     }
 
-    /// A matcher at the beginning of the text.
+    /// Creates a matcher at the beginning of the text.
     pub fn matcher(self: &Arc<Self>) -> Matcher {
         Matcher::new(self.clone())
     }
@@ -152,16 +152,16 @@ impl Matcher {
         matcher
     }
 
-    /// Whether [`Self::fill_mask`] allows the end-of-text tokens where the text is complete. It does by default;
-    /// switch it off if the caller decides about stopping by itself.
+    /// Sets whether [`Self::fill_mask`] allows the end-of-text tokens where the text is complete. This is on by
+    /// default; switch it off if the caller itself decides when to stop.
     pub fn set_eos_in_mask(&mut self, yes: bool) {
         self.eos_in_mask = yes;
     }
 
-    /// Which tokens end this text, in place of those of the vocabulary; `None` goes back to those. A special token among them may still be
-    /// asked for by the grammar, as an end-of-text token may. An ordinary one is no text any more: it is allowed where the text
-    /// is complete, and ends it. A budget counts on all ordinary tokens, so with ordinary tokens that end the text it may be
-    /// too small by a few.
+    /// Sets the tokens that end this text, in place of those of the vocabulary; `None` restores those. If one of them
+    /// is a special token, the grammar may still require it, as it may require an end-of-text token. An ordinary token
+    /// among them no longer counts as text: it is allowed where the text is complete, and ends it. A budget relies on
+    /// all ordinary tokens, so if some of them end the text, it may be too small by a few.
     pub fn set_stops(&mut self, stops: Option<Arc<[TokenId]>>) -> Result<(), MatchError> {
         let size = self.bound.vocabulary().size();
         if stops.iter().flat_map(|stops| stops.iter()).any(|token| token.index() >= size) {
@@ -171,23 +171,23 @@ impl Matcher {
         Ok(())
     }
 
-    /// The tokens that end this text.
+    /// Returns the tokens that end this text.
     pub fn stops(&self) -> &[TokenId] {
         self.stops.as_deref().unwrap_or_else(|| self.bound.vocabulary().eos())
     }
 
-    /// How masks are computed; only tests and benchmarks want anything but the default.
+    /// Sets how masks are computed. Only tests and benchmarks need anything but the default.
     pub fn set_strategy(&mut self, strategy: Strategy) {
         self.strategy = strategy;
         self.arena.set_merging(strategy == Strategy::Fast);
     }
 
-    /// The constraint that is matched.
+    /// Returns the constraint that is matched.
     pub fn bound(&self) -> &Arc<BoundProgram> {
         &self.bound
     }
 
-    /// Back to the beginning of the text. A budget is lifted.
+    /// Returns to the beginning of the text and removes a budget.
     pub fn reset(&mut self) {
         self.known_completion = Mutex::default();
         self.arena.clear();
@@ -213,7 +213,7 @@ impl Matcher {
         });
     }
 
-    /// How many steps (tokens, and calls of [`Self::accept_bytes`]) were accepted.
+    /// Returns the number of accepted steps (tokens, and calls of [`Self::accept_bytes`]).
     pub fn steps(&self) -> usize {
         self.checkpoints.len() - 1
     }
@@ -228,7 +228,7 @@ impl Matcher {
         self.history.since(self.now().start as usize)
     }
 
-    /// Whether the text so far is complete.
+    /// Checks whether the text so far is complete.
     pub fn is_accepting(&self) -> bool {
         let program = self.bound.program();
         if self.threads().iter().any(Thread::is_done) {
@@ -241,13 +241,15 @@ impl Matcher {
             step::returns(program, stacks, buffers, &mut threads)
         });
         if may_end && self.distinct.is_some() {
-            // It was taken for granted that a value which ends here is new. The registers know, and remember it.
+            // So far, a value that ends here was assumed to be new. Only the registers know, and checking modifies
+            // them.
             return self.fork().gather_threads();
         }
         may_end || self.now().bytes == 0 && program.is_nullable()
     }
 
-    /// Asks something of each thread, on stacks that leave those of the matcher as they are. Returns whether an answer was yes.
+    /// Calls `ask` for each thread, on stacks that leave those of the matcher unchanged. Returns whether an answer was
+    /// true.
     fn on_lines(&self, mut ask: impl FnMut(&mut LineStacks<'_>, &mut Buffers, Thread) -> bool) -> bool {
         let mut scratch = MaskBuffers::of_thread();
         let mut buffers = Buffers::default();
@@ -260,7 +262,7 @@ impl Matcher {
         is_yes
     }
 
-    /// Whether nothing but the end can follow.
+    /// Checks whether only the end can follow.
     pub fn is_stopped(&self) -> bool {
         if self.now().terminated || self.budget_left().is_some_and(|left| left <= 1) {
             return true;
@@ -273,12 +275,12 @@ impl Matcher {
         !live.iter().any(|byte| fork.takes(byte).unwrap_or(true))
     }
 
-    /// Whether the end was accepted.
+    /// Checks whether the end was accepted.
     pub fn is_terminated(&self) -> bool {
         self.now().terminated
     }
 
-    /// The bytes that may come next; one of which that cannot be told within the steps of a token is among them.
+    /// Returns the bytes that may come next. A byte that cannot be decided within the steps of a token is included.
     pub fn next_bytes(&self) -> ByteSet {
         let live = self.live_bytes();
         if self.distinct.is_none() {
@@ -288,7 +290,7 @@ impl Matcher {
         live.iter().filter(|&byte| fork.takes(byte).unwrap_or(true)).collect()
     }
 
-    /// The same, and those that would only repeat a value that must be new.
+    /// Returns the bytes that may come next, including those that would only repeat a value that must be new.
     pub(crate) fn live_bytes(&self) -> ByteSet {
         let mut live = ByteSet::EMPTY;
         self.on_lines(|stacks, buffers, thread| {
@@ -298,7 +300,7 @@ impl Matcher {
         live
     }
 
-    /// What the stacks and the registers hold now.
+    /// Returns marks of the current state of the stacks and the registers.
     #[inline]
     fn marks(&self) -> (Mark, registers::Mark) {
         let registers =
@@ -306,7 +308,7 @@ impl Matcher {
         (self.arena.mark(), registers)
     }
 
-    /// Forgets what was added to the stacks and the registers.
+    /// Removes what was added to the stacks and the registers after some marks.
     #[inline]
     fn truncate(&mut self, (stacks, registers): (Mark, registers::Mark)) {
         self.arena.truncate(stacks);
@@ -315,8 +317,8 @@ impl Matcher {
         }
     }
 
-    /// Puts all threads that the next byte can concern into `current`: those of this checkpoint, and those behind what may
-    /// end here. Returns whether the root may end.
+    /// Puts all threads that the next byte can affect into `current`: those of this checkpoint, and those after what
+    /// may end here. Returns whether the root may end.
     fn gather_threads(&mut self) -> bool {
         let start = self.now().start as usize;
         self.current.clear();
@@ -327,8 +329,8 @@ impl Matcher {
         done || (self.now().bytes == 0 && program.is_nullable())
     }
 
-    /// An independent matcher at the same place, with the same history. The history is shared, so this costs about the same after ten tokens
-    /// and after ten thousand.
+    /// Creates an independent matcher at the same position, with the same history. The history is shared, so this costs
+    /// about the same after ten tokens and after ten thousand.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self {

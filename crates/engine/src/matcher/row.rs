@@ -1,7 +1,7 @@
-//! Rows of words that hold a mask, and what is known of them.
+//! Rows of words that hold a mask, and what is known of their content.
 //!
-//! A mask is 16 KB for 128,000 tokens, and most masks differ from the one before in a few words, or not at all. What a row holds is therefore
-//! remembered beside it, and the next mask changes only what differs.
+//! A mask is 16 KB for 128,000 tokens, and most masks differ from the one before in a few words, or not at all. The
+//! content of a row is therefore recorded beside it, and the next mask changes only what differs.
 
 use std::sync::Arc;
 
@@ -10,25 +10,26 @@ use crate::parser::mask::Sink;
 use crate::parser::row::Row;
 use crate::tuning::{FastPath, may_take, tuning};
 
-/// What a row of words holds. It belongs to the words, not to a matcher: matchers may take turns on a row, if nobody else writes to it.
+/// The known content of a row of words. It belongs to the words, not to a matcher: matchers may take turns on a row, if
+/// nothing else writes to it.
 ///
 /// A new one knows nothing, so the first mask is written in full.
 #[derive(Debug)]
 pub struct MaskRow {
-    /// The words are those of this bitset, or zeros, but for some.
+    /// The bitset that the words are equal to except for `touched`; `None` stands for zeros.
     base: Option<Words>,
     /// The words that may differ from the bitset.
     touched: Vec<u32>,
-    /// Any word may.
+    /// Whether any word may differ.
     mixed: bool,
     is_tracked: bool,
-    /// The mask, if it is one part of a memo and no more.
+    /// The mask, if it is a single part of a memo.
     mask: Option<MaskId>,
-    /// Words were written since that was asked last.
+    /// Whether words were written since the last query.
     has_changed: bool,
 }
 
-/// One part of a memo, with the end of the text or without.
+/// One part of a memo, with or without the end of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MaskId {
     memo: MemoId,
@@ -50,22 +51,22 @@ impl Default for MaskRow {
 }
 
 impl MaskRow {
-    /// For a row that is written once.
+    /// Creates a row that is written once.
     pub(super) fn untracked() -> Self {
         Self { is_tracked: false, ..Self::default() }
     }
 
-    /// Forgets what the words hold. To be called if somebody else has written to them.
+    /// Forgets what the words hold. Must be called after anything else has written to them.
     pub fn forget(&mut self) {
         *self = Self { is_tracked: self.is_tracked, ..Self::default() };
     }
 
-    /// Any word may change now.
+    /// Records that any word may change now.
     pub(super) fn mix(&mut self) {
         (self.mixed, self.mask, self.has_changed) = (true, None, true);
     }
 
-    /// The words with what is known of them.
+    /// Combines the words with what is known of them.
     pub(super) fn with<'r>(&'r mut self, words: &'r mut [u32]) -> Tracked<'r> {
         Tracked { words, row: self }
     }
@@ -78,7 +79,7 @@ pub(super) struct Tracked<'r> {
 }
 
 impl Tracked<'_> {
-    /// Makes the words those of a bitset, or zeros, and no more.
+    /// Sets the words to a bitset, or to zeros.
     pub(super) fn start(&mut self, base: Option<&Words>) {
         let row = &mut *self.row;
         let is_same = match (base, &row.base) {
@@ -106,7 +107,7 @@ impl Tracked<'_> {
         }
     }
 
-    /// A word that is about to change.
+    /// Returns a word that is about to change.
     #[inline]
     fn touch(&mut self, at: usize) -> &mut u32 {
         let row = &mut *self.row;
@@ -132,7 +133,7 @@ impl Tracked<'_> {
         self.words.iter_mut().zip(base).for_each(|(word, base)| *word |= base);
     }
 
-    /// Adds what differs from zeros in other words.
+    /// Adds the words of `other`, in which only tracked words differ from zeros.
     pub(super) fn unite_tracked(&mut self, other: &Tracked<'_>) {
         for &at in &other.row.touched {
             *self.touch(at as usize) |= other.words[at as usize];
@@ -168,11 +169,11 @@ impl Row for Tracked<'_> {
 pub(super) struct RowSink<'r, 'm> {
     row: Tracked<'r>,
     multi_value: &'m mut Vec<u32>,
-    /// The memo that parts come from, if a mask that is there already may stay.
+    /// The memo that parts come from, if the mask already in the row may stay.
     memo: Option<MemoId>,
     is_accepting: bool,
     parts: u32,
-    /// What the mask is, as long as it is one part.
+    /// The mask, as long as it is one part.
     mask: Option<MaskId>,
 }
 
@@ -182,12 +183,12 @@ impl<'r, 'm> RowSink<'r, 'm> {
         Self { row, multi_value, memo, is_accepting: false, parts: 0, mask: None }
     }
 
-    /// Adds to what the words hold already.
+    /// Creates a sink that adds to what the words already hold.
     pub(super) fn onto(row: Tracked<'r>, multi_value: &'m mut Vec<u32>) -> Self {
         Self { row, multi_value, memo: None, is_accepting: false, parts: 1, mask: None }
     }
 
-    /// To be called behind the last part. Gives the row, to be corrected.
+    /// Must be called after the last part. Returns the row, to be corrected.
     pub(super) fn finish(mut self) -> Written<'r> {
         if self.parts == 0 {
             self.row.row.mask = None;
@@ -204,7 +205,7 @@ pub(super) struct Written<'r> {
 }
 
 impl Written<'_> {
-    /// Says whether the words have changed. With `as_is` nothing was corrected but the end of the text.
+    /// Returns whether the words have changed. `as_is` means that nothing was corrected but the end of the text.
     pub(super) fn finish(self, as_is: bool) -> bool {
         let row = self.row.row;
         row.mask = self.mask.filter(|_| as_is && row.is_tracked);
@@ -239,7 +240,7 @@ impl Sink for RowSink<'_, '_> {
             self.row.row.mask = None;
         }
         let lists = || less.iter().map(|list| &**list).chain([part.less()]);
-        // What another part allows stays allowed. PERF: there is mostly no other.
+        // Tokens allowed by another part stay allowed. PERF: mostly there is no other part.
         let others: Vec<u32> = if self.parts == 1 {
             Vec::new()
         } else {
