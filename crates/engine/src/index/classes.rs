@@ -1,8 +1,8 @@
-//! Which tokens behave alike.
+//! Finds tokens that behave alike.
 //!
-//! Two tokens are of one *class* if they lead from every state to the same state. Then masks and transitions can speak of
-//! classes, of which there are few: for a phone number all tokens of three digits are one, for a JSON document the hundred
-//! thousand tokens that stay inside a string are one.
+//! Two tokens are in one *class* if they lead from every state to the same state. Masks and transitions can then refer
+//! to classes, of which there are few: for a phone number all tokens of three digits are one class, for a JSON document
+//! the hundred thousand tokens that stay inside a string are one.
 //!
 //! Rows come as runs of positions. Where no row has a border, tokens cannot differ, so positions fall into *atoms*:
 //!
@@ -11,10 +11,10 @@
 //! row of state 3     |── 6 ──|── 8 ──|
 //! atoms              |   a   |  b  | c |    |   d   |
 //! ```
-//! Atoms with the same targets are then put together. They are found by a sum: every run adds a number made of its state
-//! and target to the atoms that it covers, which takes two additions for a run if the sum is formed from left to right at the
-//! end. Equal sums are only a guess. While rows are translated it is checked that all atoms of a class lead the same way, and
-//! should it ever fail, atoms are taken as classes, which is right as well, only larger.
+//! Atoms with the same targets are then put into one class. They are found by a sum: every run adds a number made of
+//! its state and target to the atoms that it covers, which takes two additions for a run if the sum is formed from left
+//! to right at the end. Equal sums are only a guess. While rows are translated, a check ensures that all atoms of a
+//! class lead the same way. Should it ever fail, atoms are used as classes, which is correct as well, only larger.
 
 use core::ops::Range;
 
@@ -28,29 +28,29 @@ use super::{IndexError, IndexLimits};
 /// No class: the tokens are dead everywhere.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Below so many pairs of atoms and rows, waking other threads takes longer than the work. Not measured closely.
+/// Number of pairs of atoms and rows below which waking other threads takes longer than the work. Not measured closely.
 const ALONE: usize = 1 << 20;
 
-/// The classes from which on another target holds; 0 is the dead state.
+/// The classes at which another target begins, with that target; 0 is the dead state.
 type ClassRow = Box<[(u32, u32)]>;
 
-/// The classes of tokens and the rows in terms of them.
+/// The classes of tokens, and the rows in terms of them.
 #[derive(Debug)]
 pub(super) struct Classes {
-    /// Where each atom begins, and the end of the last.
+    /// The start of each atom, and the end of the last.
     starts: Vec<u32>,
     /// The class of each atom.
     of_atom: Vec<u32>,
     /// The atoms of each class.
     atoms: Grouped<u32>,
-    /// How many tokens the classes before each one have, and all together.
+    /// The number of tokens in the classes before each one, and the total.
     tokens_before: Vec<u32>,
-    /// One for each state.
+    /// One row for each state.
     pub(super) rows: Vec<ClassRow>,
 }
 
 impl Classes {
-    /// The classes of the tokens of all rows. The runs of the rows speak of atoms afterwards.
+    /// Finds the classes of the tokens of all rows. Afterwards the runs of the rows refer to atoms.
     pub(super) fn of(rows: &mut Rows<'_>, limits: &IndexLimits) -> Result<Self, IndexError> {
         let borders = Borders::of(rows);
         for run in &mut rows.runs {
@@ -65,34 +65,34 @@ impl Classes {
             classes = Self::number(starts, &live, |atom| atom as u64);
             classes.translate(rows)
         });
-        // A single atom leads one way by its definition, so the second time there are rows.
+        // A single atom leads one way by definition, so the second attempt succeeds.
         classes.rows = rows.unwrap_or_default();
         Ok(classes)
     }
 
-    /// How many there are.
+    /// Returns the number of classes.
     pub(super) fn len(&self) -> usize {
         self.tokens_before.len() - 1
     }
 
-    /// How many tokens a range of classes has.
+    /// Returns the number of tokens in a range of classes.
     pub(super) fn size(&self, classes: Range<u32>) -> u32 {
         self.tokens_before[classes.end as usize] - self.tokens_before[classes.start as usize]
     }
 
-    /// The ranges of positions that the tokens of some classes have.
+    /// Returns the ranges of positions of the tokens of some classes.
     pub(super) fn positions(&self, classes: Range<u32>) -> impl Iterator<Item = Range<usize>> {
         let atoms = self.atoms.within(classes).iter();
         atoms.map(|&atom| self.starts[atom as usize] as usize..self.starts[atom as usize + 1] as usize)
     }
 
-    /// All positions, ascending, as ranges that have one class, or [`NONE`].
+    /// Returns all positions, ascending, as ranges with one class, or [`NONE`].
     pub(super) fn by_position(&self) -> impl Iterator<Item = (u32, Range<usize>)> {
         let ranges = self.starts.windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
         self.of_atom.iter().copied().zip(ranges)
     }
 
-    /// Gives the same number to live atoms with the same key, in the order of their first positions.
+    /// Assigns the same number to live atoms with the same key, in the order of their first positions.
     fn number(starts: Vec<u32>, live: &[bool], key: impl Fn(usize) -> u64) -> Self {
         let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
         let mut tokens_before: Vec<u32> = vec![0];
@@ -117,7 +117,7 @@ impl Classes {
         Self { starts, of_atom, atoms, tokens_before, rows: Vec::new() }
     }
 
-    /// All rows in terms of classes, unless some class does not lead one way.
+    /// Translates all rows to classes; `None` if the atoms of some class lead different ways.
     fn translate(&self, rows: &Rows<'_>) -> Option<Vec<ClassRow>> {
         let make = || Scratch { target: vec![0; self.len()], atoms: vec![0; self.len()], met: Vec::new() };
         if self.of_atom.len() * rows.len() < ALONE {
@@ -150,7 +150,7 @@ impl Classes {
             one_way &= atoms[at] as usize == self.atoms.of(class).len();
             atoms[at] = 0;
             if class != behind {
-                // What lies between is dead.
+                // The classes in between are dead.
                 if found.last().is_none_or(|last| last.1 != 0) {
                     found.push((behind, 0));
                 }
@@ -170,19 +170,19 @@ impl Classes {
 
 struct Scratch {
     target: Vec<u32>,
-    /// How many atoms of each class were met in this row.
+    /// Number of atoms of each class that were met in this row.
     atoms: Vec<u32>,
     met: Vec<u32>,
 }
 
-/// A number that stands for "this state leads there".
+/// Returns a hash of "this state leads to that target".
 fn mixed(state: usize, target: u32) -> u64 {
     let both = (state as u64) << 32 | u64::from(target);
     let once = (both ^ both >> 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (once ^ once >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
 }
 
-/// For each atom the sum over all rows, and whether any row has it.
+/// Returns for each atom the sum over all rows, and whether any row contains it.
 fn sums(rows: &Rows<'_>, atoms: usize) -> (Vec<u64>, Vec<bool>) {
     let mut changes = vec![(0u64, 0i32); atoms];
     for (state, row) in rows.rows().enumerate() {
@@ -196,7 +196,7 @@ fn sums(rows: &Rows<'_>, atoms: usize) -> (Vec<u64>, Vec<bool>) {
         }
     }
     let (mut sum, mut cover) = (0u64, 0);
-    // The last border is an end and no atom.
+    // The last border is an end, not an atom.
     let sums = changes[..atoms - 1].iter().map(|change| {
         sum = sum.wrapping_add(change.0);
         cover += change.1;
@@ -205,15 +205,15 @@ fn sums(rows: &Rows<'_>, atoms: usize) -> (Vec<u64>, Vec<bool>) {
     sums.unzip()
 }
 
-/// A set of positions, with the number of each.
+/// A set of positions, numbered in ascending order.
 struct Borders {
     words: Vec<u64>,
-    /// How many there are in the words before.
+    /// Number of positions in the words before each one.
     before: Vec<u32>,
 }
 
 impl Borders {
-    /// Where runs begin or end, and where everything does.
+    /// Collects where runs begin or end, and the first and last border.
     fn of(rows: &Rows<'_>) -> Self {
         let len = rows.tokens.len();
         let mut words = vec![0u64; len / 64 + 1];
@@ -245,7 +245,7 @@ impl Borders {
         positions
     }
 
-    /// The atom that begins at a border.
+    /// Returns the atom that begins at a border.
     #[inline]
     fn atom(&self, border: u32) -> u32 {
         let (word, bit) = (border as usize / 64, border % 64);

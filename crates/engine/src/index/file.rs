@@ -12,27 +12,27 @@
 //! ```
 //! All words are 32 bits, the lowest byte first.
 //!
-//! | section | what it holds |
+//! | section | content |
 //! |---|---|
 //! | accepting | a bit for each state: the text is complete |
 //! | row starts | for each state, where its row begins |
-//! | rows | the classes from which on another target holds: class and target in one word if both fit in 16 bits, otherwise in two |
+//! | rows | the classes at which another target begins: class and target in one word if both fit in 16 bits, otherwise in two |
 //! | state masks | for each state the number of its mask |
 //! | masks | base, start of the patch, how many tokens of it are added (the rest are removed) |
 //! | patches | tokens |
 //! | bases | bitsets |
 //! | pages | for each 256 tokens, where their classes begin |
-//! | lows | the lowest byte of each token that has a class and not the common one, four to a word |
+//! | lows | the lowest byte of each token that has a class other than the common one, four to a word |
 //! | token classes | the class of each of them, two to a word if narrow |
 //! | end | the end tokens |
 //!
-//! A token that has no class of its own in these lists is of the *common* class if it is in the base that the header names: for a JSON
-//! document that is most of the vocabulary.
+//! A token that is not in these lists belongs to the *common* class if it is in the base that the header names: for a
+//! JSON document that is most of the vocabulary.
 //!
-//! A file is used where it lies: nothing is copied, unless its bytes begin at an odd address or the machine puts the highest
-//! byte first. The checksum is the one that saved vocabularies have, four lanes of multiplication and rotation, taken of each megabyte and
-//! then of these sums. All of it is checked before anything is answered, which is nearly all that loading takes. It tells accidents. Against a file that was forged, each access is
-//! checked ([`super::lookup`]).
+//! A file is used in place: nothing is copied, unless the address of its bytes is not a multiple of four or the machine
+//! is big-endian. The checksum is the same as that of saved vocabularies, four lanes of multiplication and rotation, of
+//! each megabyte and then of these sums. The whole file is checked before any query, which takes nearly all the time of
+//! loading. The checksum detects accidents. Against forged files, each access is checked ([`super::lookup`]).
 
 use core::fmt;
 use std::io::{self, Write};
@@ -47,18 +47,18 @@ use super::walk::Rows;
 use super::{FIRST, Index};
 
 const MAGIC: &[u8; 16] = b"maskwright index";
-/// To be raised with every change of the format.
+/// Must be increased with every change of the format.
 const VERSION: u32 = 1;
-/// Words before the first section.
+/// Number of words before the first section.
 const HEADER: usize = 36;
-/// Where what the checksum covers begins.
+/// The first word that the checksum covers.
 const COVERED: usize = 12;
-/// Where the table of sections begins.
+/// The first word of the table of sections.
 const TABLE: usize = 22;
-/// From so many tokens on, a class may be the common one. A class as large is in no patch, only in bases.
+/// Minimum number of tokens of the common class. A class this large is in no patch, only in bases.
 const COMMON_FROM: u32 = 2_000;
 
-/// The parts of an index, in the order in which they lie.
+/// The parts of an index, in the order of the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Section {
     Accepting,
@@ -90,7 +90,7 @@ const NAMES: [&str; SECTIONS] = [
     "end",
 ];
 
-/// What the header says, checked.
+/// The content of the header, checked.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) fingerprint: u128,
@@ -104,11 +104,11 @@ pub(super) struct Layout {
     sections: [usize; SECTIONS + 1],
 }
 
-/// Where the words are.
+/// The owner of the words.
 #[derive(Clone)]
 pub(super) enum Storage {
     Owned(Arc<[u32]>),
-    /// Bytes of somebody else, four to a word, at an even address.
+    /// Bytes owned by the caller, four to a word, at an address that is a multiple of four.
     Shared(Arc<dyn AsRef<[u8]> + Send + Sync>),
 }
 
@@ -127,7 +127,8 @@ impl Storage {
     fn words(&self) -> &[u32] {
         match self {
             Self::Owned(words) => words,
-            // What was cast when it was loaded can be cast again; if its owner lets it change, there is nothing in it.
+            // The cast succeeded when the index was loaded. If the owner changes the bytes so that it fails, there are
+            // no words.
             Self::Shared(bytes) => bytemuck::try_cast_slice((**bytes).as_ref()).unwrap_or_default(),
         }
     }
@@ -145,7 +146,7 @@ impl Index {
         self.words().get(self.layout.sections[at]..self.layout.sections[at + 1]).unwrap_or_default()
     }
 
-    /// The parts of the index and how many bytes each takes, for people.
+    /// Returns the parts of the index and the bytes of each, for people.
     pub fn sections(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let ends = self.layout.sections.windows(2);
         NAMES.into_iter().zip(ends.map(|ends| 4 * (ends[1] - ends[0])))
@@ -159,10 +160,10 @@ impl Index {
         self.words().iter().try_for_each(|word| target.write_all(&word.to_le_bytes()))
     }
 
-    /// An index from the bytes of a file: a mapped one, a buffer, anything that can be seen as bytes. They are not copied
-    /// if they begin at an address that is a multiple of four.
+    /// Creates an index from the bytes of a file: a mapped one, a buffer, anything that can be read as bytes. They are
+    /// not copied if they begin at an address that is a multiple of four.
     ///
-    /// The index belongs to a vocabulary; [`check_vocabulary`](Self::check_vocabulary) says whether it is yours.
+    /// The index belongs to a vocabulary; use [`check_vocabulary`](Self::check_vocabulary) to check that it is yours.
     pub fn from_bytes(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Result<Self, LoadError> {
         let layout = Layout::read(bytes.as_ref())?;
         let in_place =
@@ -176,7 +177,7 @@ impl Index {
         Ok(Self { storage, layout })
     }
 
-    /// Refuses an index that was built for another vocabulary.
+    /// Returns an error if the index was built for another vocabulary.
     pub fn check_vocabulary(&self, vocabulary: &Vocabulary) -> Result<(), LoadError> {
         if self.layout.fingerprint == vocabulary.fingerprint()
             && self.layout.vocabulary_size == vocabulary.size()
@@ -188,7 +189,7 @@ impl Index {
     }
 }
 
-/// Why a file is not taken as an index.
+/// Why a file is refused as an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -199,7 +200,7 @@ pub enum LoadError {
         /// The version found.
         found: u32,
     },
-    /// It is shorter or longer than it says.
+    /// It is shorter or longer than its header says.
     Length,
     /// Its checksum does not match.
     Damaged,
@@ -265,8 +266,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Checks that the sections lie one behind the other and have the lengths that the counts ask for. What they hold is
-    /// checked whenever it is read.
+    /// Checks that the sections are consecutive and have the lengths that the counts require. Their content is checked
+    /// whenever it is read.
     fn check(&self, words: usize) -> Result<(), &'static str> {
         let sections = &self.sections;
         if sections[0] != HEADER || sections[SECTIONS] != words || !sections.is_sorted() {
@@ -285,13 +286,14 @@ impl Layout {
     }
 }
 
-/// The checksum of an index: of its megabytes, each by itself, so that a very large one is summed by all processors.
+/// Returns the checksum of an index. Its megabytes are summed separately, so that all processors can share a very large
+/// one.
 fn sum(bytes: &[u8]) -> u128 {
     if bytes.len() <= MEGABYTE {
         return checksum(bytes);
     }
-    // PERF: on a busy machine the first use of other threads takes tens of milliseconds, until they get a processor. Summing alone
-    // takes a tenth of a millisecond for a megabyte.
+    // PERF: on a busy machine the first use of other threads takes tens of milliseconds, until they get a processor.
+    // Summing on one thread takes a tenth of a millisecond for a megabyte.
     let of_two = |two: &[u8]| {
         let (left, right) = two.split_at(two.len().min(MEGABYTE));
         checksum_pair(left, right).into_iter().take(two.len().div_ceil(MEGABYTE))
@@ -305,10 +307,10 @@ fn sum(bytes: &[u8]) -> u128 {
 }
 
 const MEGABYTE: usize = 1 << 20;
-/// Less than this is summed by one thread.
+/// Number of bytes below which one thread sums alone.
 const ALONE: usize = 256 * MEGABYTE;
 
-/// Puts an index together.
+/// Assembles an index.
 pub(super) fn write(
     vocabulary: &Vocabulary,
     rows: &Rows<'_>,
@@ -320,7 +322,7 @@ pub(super) fn write(
     let narrow = u16::try_from(classes.len()).is_ok() && u16::try_from(states + FIRST as usize).is_ok();
     let map = TokenClasses::of(rows, classes, masks, vocabulary.size());
     let mut out = Writer { words: vec![0; HEADER], sections: vec![HEADER] };
-    // What grows with tokens and masks; the rest is small.
+    // The parts that grow with tokens and masks; the rest is small.
     out.words.reserve(masks.bases.len() + masks.patches.len() + map.lows.len() + 8 * states);
     let mut bits = vec![0u32; states.div_ceil(32)];
     for (state, _) in accepting.enumerate().filter(|(_, accepting)| *accepting) {
@@ -383,7 +385,7 @@ fn seal(mut words: Vec<u32>, layout: &Layout) -> Vec<u32> {
 
 struct Writer {
     words: Vec<u32>,
-    /// Where sections begin, and the end of the last.
+    /// The start of each section, and the end of the last.
     sections: Vec<usize>,
 }
 
@@ -422,9 +424,9 @@ impl Writer {
     }
 }
 
-/// Which class each token has.
+/// The class of each token.
 struct TokenClasses {
-    /// The common class and a base that holds it.
+    /// The common class, and a base that contains it.
     common: Option<(u32, u32)>,
     pages: Vec<u32>,
     lows: Vec<u8>,
@@ -443,8 +445,8 @@ impl TokenClasses {
         for (class, positions) in listed {
             pairs.extend(rows.tokens[positions].iter().map(|&token| (token, class)));
         }
-        // PERF: a bitset of the tokens says where each of them goes, faster than sorting would; and loops over a list have no
-        // branches, which loops over ranges of one or two positions do.
+        // PERF: a bitset of the tokens gives the place of each of them, faster than sorting would; and loops over a
+        // list have no branches, unlike loops over ranges of one or two positions.
         let mut words = vec![0u64; size.div_ceil(256) * 4];
         for &(token, _) in &pairs {
             words[token as usize / 64] |= 1 << (token % 64);
@@ -469,26 +471,26 @@ impl TokenClasses {
     }
 }
 
-/// Four numbers to a word, the first in its lowest bits.
+/// Packs four numbers into a word, the first in its lowest bits.
 fn pack_bytes(numbers: &[u8]) -> impl Iterator<Item = u32> {
     let (whole, rest) = numbers.as_chunks::<4>();
     let last = rest.iter().rev().fold(0, |word, &number| word << 8 | u32::from(number));
     whole.iter().map(|&four| u32::from_le_bytes(four)).chain((!rest.is_empty()).then_some(last))
 }
 
-/// Two numbers to a word, the first in its lowest bits.
+/// Packs two numbers into a word, the first in its lowest bits.
 fn pack_halves(numbers: &[u32]) -> impl Iterator<Item = u32> {
     let (whole, rest) = numbers.as_chunks::<2>();
     whole.iter().map(|&[low, high]| low | high << 16).chain(rest.first().copied())
 }
 
-/// The number at a place, four to a word.
+/// Returns a number from words with four each.
 #[inline]
 pub(super) fn packed_byte(words: &[u32], at: usize) -> Option<u32> {
     words.get(at / 4).map(|word| word >> (8 * (at % 4)) & 0xFF)
 }
 
-/// The number at a place, two to a word.
+/// Returns a number from words with two each.
 #[inline]
 pub(super) fn packed_half(words: &[u32], at: usize) -> Option<u32> {
     words.get(at / 2).map(|word| word >> (16 * (at % 2)) & 0xFFFF)

@@ -1,11 +1,12 @@
-//! One automaton for a whole grammar.
+//! Builds one automaton for a whole grammar.
 //!
-//! A grammar without recursion is a regular expression with names: rules are put in where they are used, JSON strings become
-//! tables – the same ones that the matcher reads, with their lengths counted inside – and the result is determinised and
-//! minimised. What follows then needs nothing but [`Dfa::next`].
+//! A grammar without recursion is a regular expression with names: rules are inlined where they are used, JSON strings
+//! become tables – the same ones that the matcher reads, with their lengths counted inside – and the result is
+//! determinized and minimized. All later steps need only [`Dfa::next`].
 //!
-//! Two kinds of grammars have no such automaton. Recursion may nest without an end; and values that must differ from those
-//! before them ([`Expr::Distinct`]) would need a state for every set of values. Both are refused by name.
+//! Two kinds of grammars have no such automaton. Recursion may nest without end; and values that must differ from those
+//! before them ([`Expr::Distinct`]) would need a state for every set of values. Both are refused with an error of their
+//! own.
 
 use maskwright_automata::{self as automata, ByteClasses, ByteSet, Dfa};
 use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
@@ -16,7 +17,7 @@ use crate::leaf::AutomatonCache;
 use crate::leaf::{Action, Automaton, Leaf, LeafState};
 use crate::limits::Limits;
 
-/// The minimal automaton of everything that the root matches.
+/// Returns the minimal automaton of everything that the root matches.
 pub(super) fn automaton(
     grammar: &Grammar,
     cache: &AutomatonCache,
@@ -39,7 +40,7 @@ pub(super) fn automaton(
     Ok(dfa)
 }
 
-/// The JSON strings with a text, lengths included.
+/// Returns the automaton of the JSON strings with a text, lengths included.
 fn string_table(leaves: &mut Leaves<'_>, text: ExprId, limits: &automata::Limits) -> Result<Dfa, IndexError> {
     let leaf = leaves.json_leaf(text)?;
     if let Leaf::Window { automaton, min, max } = &leaves.list[leaf.index()] {
@@ -52,14 +53,14 @@ fn string_table(leaves: &mut Leaves<'_>, text: ExprId, limits: &automata::Limits
     }
 }
 
-/// A table with its counter moved inside: a state is a state of the table and a number of units.
+/// Moves the counter of a table inside: a state of the result is a state of the table and a number of units.
 fn counted(automaton: &Automaton, min: u32, max: u32, limits: &automata::Limits) -> Result<Dfa, IndexError> {
     let mut sets = vec![ByteSet::EMPTY; 256];
     for byte in 0..=255 {
         sets[usize::from(automaton.class(byte))].insert(byte);
     }
     let classes = ByteClasses::new(sets.into_iter().filter(|set| !set.is_empty()));
-    // Without an upper bound, all counts from the minimum on are alike.
+    // Without an upper bound, all counts from the minimum on are equivalent.
     let most = if max == u32::MAX { min } else { max };
     let step = |&(state, count): &(LeafState, u32), byte: u8| {
         let step = automaton.step(state, byte);
@@ -75,17 +76,17 @@ fn counted(automaton: &Automaton, min: u32, max: u32, limits: &automata::Limits)
     Dfa::explore(classes, (automaton.start(), 0), accepting, step, limits).map_err(IndexError::Automaton)
 }
 
-/// Refuses what no finite automaton stands for, and what the rest of the engine refuses.
+/// Refuses what no finite automaton can represent, and what the rest of the engine refuses.
 fn check_finite(grammar: &Grammar) -> Result<(), IndexError> {
     #[derive(Clone, Copy, PartialEq)]
     enum Seen {
         Not,
-        /// What is below it is being looked at.
+        /// The rules below it are being visited.
         Open,
         Done,
     }
     let mut seen = vec![Seen::Not; grammar.rules().len()];
-    // Rules that are open, and the rules that they have yet to look at.
+    // Open rules, and the rules they have yet to visit.
     let mut work: Vec<(RuleId, Vec<RuleId>)> = Vec::new();
     let mut visited = vec![false; grammar.exprs().len()];
     let open = |rule: RuleId, visited: &mut Vec<bool>| -> Result<_, IndexError> {
@@ -111,10 +112,10 @@ fn check_finite(grammar: &Grammar) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// The rules that an expression calls, or why it has no automaton.
+/// Returns the rules that an expression calls, or why it has no automaton.
 fn calls(grammar: &Grammar, root: ExprId, visited: &mut [bool]) -> Result<Vec<RuleId>, IndexError> {
     let mut calls = Vec::new();
-    // An expression that two rules share is looked at for each of them.
+    // An expression shared by two rules is visited for each of them.
     let mut touched = Vec::new();
     let mut work = vec![(root, false)];
     while let Some((id, inside)) = work.pop() {

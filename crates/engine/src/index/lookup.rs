@@ -1,7 +1,8 @@
-//! Questions to an index.
+//! Queries of an index.
 //!
-//! The words of an index may come from a file that lies, so nothing here trusts a number that it reads: every access is
-//! checked, and what points nowhere is dead. Loading therefore has to check the sections and nothing in them.
+//! The words of an index may come from a forged file, so nothing here trusts a number that it reads: every access is
+//! checked, and what points nowhere is dead. Loading therefore has to check the bounds of the sections, but not their
+//! content.
 
 use maskwright_vocab::TokenId;
 
@@ -11,27 +12,27 @@ use super::{FIRST, Index, NotAllowed, StateId};
 use crate::error::MatchError;
 
 impl Index {
-    /// Where a text begins.
+    /// Returns the state at the beginning of a text.
     pub fn initial_state(&self) -> StateId {
         if self.layout.states > 0 { StateId(FIRST) } else { StateId::DEAD }
     }
 
-    /// Whether the text is complete in a state.
+    /// Checks whether the text is complete in a state.
     pub fn is_terminal(&self, state: StateId) -> bool {
         state == StateId::ENDED || self.row(state).is_some_and(|row| self.accepts(row))
     }
 
-    /// The state after a token; an end token leads from a terminal state to [`StateId::ENDED`].
+    /// Returns the state after a token. An end token leads from a terminal state to [`StateId::ENDED`].
     pub fn next_state(&self, state: StateId, token: TokenId) -> Result<StateId, NotAllowed> {
         self.target(state, token).ok_or(NotAllowed { state, token })
     }
 
-    /// Whether a token may come next.
+    /// Checks whether a token may come next.
     pub fn allows(&self, state: StateId, token: TokenId) -> bool {
         self.target(state, token).is_some()
     }
 
-    /// The tokens that may come next, ascending. Nothing in the dead state.
+    /// Returns the tokens that may come next, ascending; none in the dead state.
     pub fn allowed_tokens(&self, state: StateId) -> Vec<TokenId> {
         let mut words = vec![0; self.mask_words()];
         self.mask(state).write(&mut words);
@@ -51,7 +52,7 @@ impl Index {
         Ok(())
     }
 
-    /// The mask as the index holds it, without a copy.
+    /// Returns the mask as the index stores it, without a copy.
     pub fn mask(&self, state: StateId) -> MaskRef<'_> {
         let Some(row) = self.row(state) else { return MaskRef::default() };
         let end = if self.accepts(row) { self.section(Section::End) } else { &[] };
@@ -72,57 +73,58 @@ impl Index {
         }
     }
 
-    /// How many states there are, not counting the dead one and the one behind the end.
+    /// Returns the number of states, not counting the dead one and the one after the end.
     pub fn len(&self) -> usize {
         self.layout.states
     }
 
-    /// Whether there are none. The index of a constraint has at least one.
+    /// Checks whether there are no states. The index of a constraint has at least one.
     pub fn is_empty(&self) -> bool {
         self.layout.states == 0
     }
 
-    /// All states, the first one first.
+    /// Returns all states, the first one first.
     pub fn states(&self) -> impl ExactSizeIterator<Item = StateId> + use<> {
         (0..self.layout.states as u32).map(|row| StateId(FIRST + row))
     }
 
-    /// How many classes of tokens lead different ways.
+    /// Returns the number of classes of tokens that lead different ways.
     pub fn classes(&self) -> usize {
         self.layout.classes
     }
 
-    /// How many different masks there are.
+    /// Returns the number of different masks.
     pub fn masks(&self) -> usize {
         (self.section(Section::Masks).len() / 3).saturating_sub(1)
     }
 
-    /// How many of the masks are bitsets. [`MaskRef::base`] names them by numbers below this.
+    /// Returns the number of masks that are bitsets. [`MaskRef::base`] contains a number below this.
     pub fn bases(&self) -> usize {
         self.section(Section::Bases).len() / self.mask_words().max(1)
     }
 
-    /// How many words a mask takes.
+    /// Returns the number of words of a mask.
     pub fn mask_words(&self) -> usize {
         self.layout.vocabulary_size.div_ceil(32)
     }
 
-    /// How many tokens the vocabulary has, unused ids included.
+    /// Returns the number of tokens of the vocabulary, including unused ids.
     pub fn vocabulary_size(&self) -> usize {
         self.layout.vocabulary_size
     }
 
-    /// The [`fingerprint`](maskwright_vocab::Vocabulary::fingerprint) of the vocabulary that the index was built for.
+    /// Returns the [`fingerprint`](maskwright_vocab::Vocabulary::fingerprint) of the vocabulary that the index was
+    /// built for.
     pub fn vocabulary(&self) -> u128 {
         self.layout.fingerprint
     }
 
-    /// Bytes of the index, on disk as in memory.
+    /// Returns the size of the index in bytes, on disk as in memory.
     pub fn byte_len(&self) -> usize {
         4 * self.words().len()
     }
 
-    /// The position of a state in the sections, if it is a state of the automaton.
+    /// Returns the position of a state in the sections, if it is a state of the automaton.
     fn row(&self, state: StateId) -> Option<usize> {
         let row = state.0.checked_sub(FIRST)? as usize;
         (row < self.layout.states).then_some(row)
@@ -155,7 +157,7 @@ impl Index {
         self.row(StateId(target)).map(|_| StateId(target))
     }
 
-    /// The class of a token: from the list of its page, or the common one.
+    /// Returns the class of a token: from the list of its page, or the common one.
     fn class(&self, token: TokenId) -> Option<u32> {
         let (page, low) = (token.index() / 256, token.0 % 256);
         let pages = self.section(Section::Pages);
@@ -178,21 +180,21 @@ impl Index {
                 classes.get(first).copied()
             };
         }
-        // Everything else in the common base is of the common class.
+        // All other tokens in the common base are of the common class.
         let base = self.layout.common_base.checked_mul(self.mask_words())?;
         let common = self.section(Section::Bases).get(base.checked_add(token.index() / 32)?)?;
         (common >> (token.0 % 32) & 1 == 1).then_some(self.layout.common_class)
     }
 }
 
-/// A mask as an [`Index`] holds it: a shared bitset and what differs from it, or a list.
+/// A mask as an [`Index`] stores it: a shared bitset and the differences from it, or a list.
 ///
-/// A caller that keeps the bases somewhere – on a GPU, say – needs only the number of the base and the lists.
+/// A caller that keeps the bases somewhere else, such as on a GPU, needs only the number of the base and the lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MaskRef<'i> {
-    /// The number of a bitset and the bitset; empty if there is none.
+    /// The number of a bitset, and the bitset; `None` for a list.
     pub base: Option<(u32, &'i [u32])>,
-    /// Tokens that are allowed besides.
+    /// Additional tokens that are allowed.
     pub add: &'i [u32],
     /// Tokens of the base that are not allowed.
     pub remove: &'i [u32],
@@ -201,7 +203,7 @@ pub struct MaskRef<'i> {
 }
 
 impl MaskRef<'_> {
-    /// Writes the mask into a row; words that it does not reach are cleared. Tokens beyond the row are left out.
+    /// Writes the mask into a row. Words beyond the mask are cleared, and tokens beyond the row are ignored.
     pub fn write(&self, words: &mut [u32]) {
         let base = self.base.map_or(&[][..], |(_, base)| base);
         let shared = base.len().min(words.len());

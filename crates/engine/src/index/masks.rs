@@ -1,13 +1,13 @@
-//! Masks as a few bitsets and many small differences.
+//! Stores masks as a few bitsets and many small differences.
 //!
-//! A mask of 128,000 tokens takes 16 KB as a bitset. Most states of an index have the mask of another state, or nearly: one more
-//! character may follow, or one fewer. So a mask is kept in one of two ways,
+//! A mask of 128,000 tokens takes 16 KB as a bitset. Most states of an index have the mask of another state, or nearly:
+//! one more character may follow, or one fewer. So a mask is stored in one of two ways:
 //!
 //! * few tokens: a list;
-//! * many: the *base* that is closest, which tokens to add, and which to remove.
+//! * many tokens: the closest *base*, which tokens to add, and which to remove.
 //!
-//! A base that is far from all others becomes a base itself. Bases are copied whole into the caller's row, so a few of
-//! them stay in the processor's cache.
+//! A mask that is far from all bases becomes a base itself. Bases are copied completely into the caller's row, so a few
+//! of them stay in the processor's cache.
 
 use rustc_hash::FxHashMap;
 
@@ -15,12 +15,12 @@ use super::classes::{Classes, NONE};
 use super::walk::Rows;
 use super::{IndexError, IndexLimits};
 
-/// Up to so many tokens are a list, or a difference to a base. PERF: setting a bit takes about a nanosecond, copying a base
-/// two hundred; and a base takes as much memory as 4,000 numbers.
+/// Maximum number of tokens in a list, or in a difference from a base. PERF: setting a bit takes about a nanosecond,
+/// copying a base two hundred; and a base takes as much memory as 4,000 numbers.
 const FEW: u32 = 192;
 
-/// A new base begins as a copy of one of so many before it, which are the next larger ones. PERF: for a schema, setting and clearing
-/// the bits that differ is a tenth of setting all.
+/// Number of earlier bases, the next larger ones, that a new base may begin as a copy of. PERF: for a schema, setting
+/// and clearing the bits that differ is a tenth of setting all.
 const CANDIDATES: usize = 4;
 
 /// No base: a list.
@@ -29,10 +29,10 @@ pub(super) const NO_BASE: u32 = u32::MAX;
 /// The masks of an index.
 #[derive(Debug, Default)]
 pub(super) struct Masks {
-    /// For each state, its mask.
+    /// For each state, the number of its mask.
     pub(super) of_state: Vec<u32>,
     pub(super) list: Vec<Mask>,
-    /// Bitsets, one after the other.
+    /// Bitsets, concatenated.
     pub(super) bases: Vec<u32>,
     /// The tokens to add and to remove, mask by mask.
     pub(super) patches: Vec<u32>,
@@ -52,7 +52,7 @@ pub(super) struct Mask {
 type Ranges = Box<[(u32, u32)]>;
 
 impl Masks {
-    /// The masks of all rows; `all_tokens` is the bitset of all tokens that rows speak of.
+    /// Computes the masks of all rows. `all_tokens` is the bitset of all tokens that the rows refer to.
     pub(super) fn of(
         rows: &Rows<'_>,
         classes: &Classes,
@@ -72,7 +72,7 @@ impl Masks {
             });
             masks.of_state.push(number);
         }
-        // The largest first: what is smaller is then near to something that is a base already.
+        // The largest first: smaller masks are then close to an existing base.
         let mut order: Vec<u32> = (0..all.len() as u32).collect();
         order.sort_by_key(|&mask| core::cmp::Reverse(all[mask as usize].1));
         let mut made: Vec<(Mask, Vec<u32>)> =
@@ -102,14 +102,14 @@ impl Masks {
         Ok(masks)
     }
 
-    /// A base that holds a class.
+    /// Returns a base that contains a class.
     pub(super) fn base_with(&self, class: u32) -> Option<u32> {
         let holds = |ranges: &Ranges| ranges.iter().any(|range| (range.0..range.1).contains(&class));
         self.ranges.iter().position(holds).map(|base| base as u32)
     }
 }
 
-/// The classes that a row leads on with.
+/// Returns the classes that are not dead in a row.
 fn live(row: &[(u32, u32)], classes: u32) -> Ranges {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     let ends = row.iter().skip(1).map(|next| next.0).chain([classes]);
@@ -127,14 +127,14 @@ fn count(ranges: &[(u32, u32)], classes: &Classes) -> u32 {
     ranges.iter().map(|&(start, end)| classes.size(start..end)).sum()
 }
 
-/// Classes to add to a base and to remove from it.
+/// Classes to add to a base, and to remove from it.
 #[derive(Default)]
 struct Difference {
     add: Vec<(u32, u32)>,
     remove: Vec<(u32, u32)>,
 }
 
-/// The base that differs least, if it differs little.
+/// Returns the base that differs least, if it differs in at most [`FEW`] tokens.
 fn nearest(
     bases: &[(Ranges, u32)],
     ranges: &[(u32, u32)],
@@ -158,7 +158,7 @@ fn nearest(
     best
 }
 
-/// How two masks differ, if by fewer than `limit` tokens.
+/// Returns the difference between two masks, if it is fewer than `limit` tokens.
 fn difference(
     base: &[(u32, u32)],
     mask: &[(u32, u32)],
@@ -170,7 +170,7 @@ fn difference(
     let (mut base, mut mask) = (base.iter().copied().peekable(), mask.iter().copied().peekable());
     let mut at = 0;
     loop {
-        // The part that begins at `at` and in which neither changes.
+        // The part from `at` on in which neither changes.
         let part = |range: Option<&(u32, u32)>| match range {
             Some(&(start, end)) if start <= at => (true, end),
             Some(&(start, _)) => (false, start),
@@ -195,7 +195,7 @@ fn difference(
     }
 }
 
-/// From classes to tokens.
+/// Translates classes to tokens.
 struct Writer<'a> {
     rows: &'a Rows<'a>,
     classes: &'a Classes,
@@ -221,8 +221,8 @@ impl Writer<'_> {
         tokens
     }
 
-    /// Writes a bitset behind the others, and returns how many steps it took to find out what to begin with: a base, all tokens,
-    /// or none, whichever differs least.
+    /// Appends a bitset. Returns how many steps it took to find what to begin with: a base, all tokens, or none,
+    /// whichever differs least.
     fn write_base(
         &self,
         ranges: &[(u32, u32)],
@@ -273,7 +273,7 @@ fn clear(bits: &mut [u32], token: u32) {
     bits[token as usize / 32] &= !(1 << (token % 32));
 }
 
-/// The classes that are in none of these ranges.
+/// Returns the classes that are in none of these ranges.
 fn complement(ranges: &[(u32, u32)], classes: u32) -> Vec<(u32, u32)> {
     let starts = [0].into_iter().chain(ranges.iter().map(|range| range.1));
     let ends = ranges.iter().map(|range| range.0).chain([classes]);

@@ -1,12 +1,12 @@
-//! A constraint prepared for a vocabulary, once and for all.
+//! A constraint that is completely precomputed for a vocabulary.
 //!
-//! A [`Matcher`](crate::Matcher) finds masks while it runs and remembers them. An index has them all before it starts: every
-//! state that tokens can lead to, where each token leads, and which tokens each state allows. It can be saved, and mapped back
-//! without being copied, so that a fresh process answers at once; and its states are plain numbers, so a request is one
-//! `u32`.
+//! A [`Matcher`](crate::Matcher) finds masks while it runs and caches them. An index has them all before it starts:
+//! every state that tokens can lead to, the target of each token, and the tokens that each state allows. It can be
+//! saved, and mapped back without being copied, so that a fresh process answers at once; and its states are plain
+//! numbers, so the state of a request is one `u32`.
 //!
-//! Only constraints with finitely many states have one: regexes, choices, grammars without recursion, and schemas whose
-//! objects are closed. A matcher serves the others.
+//! Only constraints with finitely many states have an index: regexes, choices, grammars without recursion, and schemas
+//! whose objects are closed. A matcher serves the others.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -47,8 +47,8 @@
 //!
 //! # Numbers of states
 //!
-//! State 0 is dead: nothing is allowed, and no token leads to it, because a token that would is refused. State 1 is behind the
-//! end token. The rest are states of the minimal automaton, in the order in which they are found.
+//! State 0 is dead: it allows nothing, and no token leads to it, because a token that would is refused. State 1 is the
+//! state after the end token. The rest are states of the minimal automaton, in the order in which they are found.
 
 mod classes;
 mod file;
@@ -79,14 +79,14 @@ pub struct Index {
     layout: Layout,
 }
 
-/// A state of an [`Index`]. Numbers that no state has behave like the dead one.
+/// A state of an [`Index`]. Unused numbers behave like the dead state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StateId(pub u32);
 
 impl StateId {
-    /// Nothing is allowed here, and nothing leads here.
+    /// The state that allows nothing, and that nothing leads to.
     pub const DEAD: Self = Self(0);
-    /// Behind the end token.
+    /// The state after the end token.
     pub const ENDED: Self = Self(1);
 }
 
@@ -94,14 +94,14 @@ impl StateId {
 const FIRST: u32 = 2;
 
 impl Index {
-    /// Reads every token from every state that can be reached. Uses rayon's threads.
+    /// Builds an index: reads every token from every reachable state. Uses rayon's threads.
     pub fn build(
         grammar: &Grammar,
         library: &Library,
         cache: &AutomatonCache,
         limits: &IndexLimits,
     ) -> Result<Self, IndexError> {
-        // Places in the file are 32-bit numbers.
+        // Offsets in the file are 32-bit numbers.
         let limits = IndexLimits { bytes: limits.bytes.min(u32::MAX as usize), ..*limits };
         let dfa = language::automaton(grammar, cache, &limits)?;
         let mut rows = walk::read_rows(&dfa, library, &limits)?;
@@ -115,14 +115,15 @@ impl Index {
     }
 }
 
-/// What building an index may cost. Counted and not timed, so that a constraint that has an index on one machine has it on all.
+/// Bounds on the cost of building an index. They are counted and not timed, so that a constraint that has an index on
+/// one machine has it on all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexLimits {
     /// States of the automaton, and of the nondeterministic one that it is made of.
     pub states: usize,
-    /// Steps of building the automaton, of reading tokens with it, of finding out which behave alike, and of comparing masks: so many
-    /// of each.
+    /// Steps for each of: building the automaton, reading tokens with it, finding tokens that behave alike, and
+    /// comparing masks.
     pub steps: usize,
     /// Bytes of the automaton's tables, of the rows while they are read, and of the index.
     pub bytes: usize,
@@ -146,7 +147,7 @@ impl Default for IndexLimits {
     }
 }
 
-/// What ran out.
+/// The resource that ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resource {
@@ -160,26 +161,26 @@ pub enum Resource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// The grammar is wrong in a way that no matcher could serve either.
+    /// The grammar has an error, so that no matcher could serve it either.
     Compile(CompileError),
     /// A rule contains itself, so nesting has no end.
     Recursive {
         /// The rule's name.
         rule: Box<str>,
     },
-    /// Values must differ from those before them, as the keys of an open object do, which takes unbounded memory.
+    /// Values must differ from those before them, like the keys of an open object, which takes unbounded memory.
     Remembers,
     /// A part is limited to a number of tokens, so that each number would be a state.
     CountsTokens,
     /// A condition on a JSON string has too many spellings.
     StringTooLarge,
-    /// The automaton passes a limit.
+    /// The automaton exceeds a limit.
     Automaton(LimitError),
-    /// Reading the vocabulary, or the result, passes a limit.
+    /// Reading the vocabulary, or the result, exceeds a limit.
     TooLarge {
-        /// What ran out.
+        /// The resource that ran out.
         resource: Resource,
-        /// How much was allowed.
+        /// The limit.
         limit: usize,
     },
 }
@@ -236,7 +237,7 @@ impl core::error::Error for IndexError {
 /// A token that cannot come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAllowed {
-    /// Where it was to come.
+    /// The state.
     pub state: StateId,
     /// The token.
     pub token: TokenId,

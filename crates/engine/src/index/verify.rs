@@ -1,7 +1,8 @@
-//! An index against a slow reading of the same constraint.
+//! Compares an index with a slow reading of the same constraint.
 //!
-//! Here tokens are read one by one and byte by byte, from every state, and nothing of how the index was built is used but
-//! the automaton itself. It takes a second where building took a millisecond; `maskwright index verify` does it, and tests.
+//! Here tokens are read one by one and byte by byte, from every state, and only the automaton is shared with the code
+//! that builds an index. It takes a second where building took a millisecond; `maskwright index verify` uses it, and so
+//! do tests.
 
 use core::fmt;
 
@@ -16,13 +17,13 @@ use crate::leaf::AutomatonCache;
 /// How much was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexChecks {
-    /// States.
+    /// Number of states.
     pub states: usize,
-    /// Pairs of a state and a token.
+    /// Number of pairs of a state and a token.
     pub transitions: usize,
 }
 
-/// Where an index is wrong.
+/// An error found in an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
@@ -37,14 +38,14 @@ pub enum Flaw {
         /// The token.
         token: TokenId,
     },
-    /// A token leads elsewhere than its bytes.
+    /// A token leads to another state than its bytes.
     Transition {
         /// The state.
         state: StateId,
         /// The token.
         token: TokenId,
     },
-    /// A text is complete here and should not be, or the other way round.
+    /// The index and the constraint disagree whether a text is complete here.
     Terminal {
         /// The state.
         state: StateId,
@@ -119,7 +120,7 @@ impl Index {
     ) -> Result<IndexChecks, Flaw> {
         let checks = self.check(vocabulary)?;
         let dfa = language::automaton(grammar, cache, limits).map_err(Flaw::Constraint)?;
-        // Which state of the automaton each state of the index stands for. A state may be met before it is compared.
+        // The state of the automaton for each state of the index. A state may be met before it is compared.
         let mut stands_for = vec![None; self.len() + FIRST as usize];
         stands_for[self.initial_state().0 as usize] = Some(dfa.start());
         let mut work = vec![self.initial_state()];
@@ -150,7 +151,7 @@ impl Index {
         Ok(checks)
     }
 
-    /// Compares the mask of a state with its transitions, and returns where they lead.
+    /// Compares the mask of a state with its transitions, and returns their targets.
     fn check_mask(&self, state: StateId) -> Result<Vec<u32>, Flaw> {
         let mut words = vec![0; self.mask_words()];
         self.mask(state).write(&mut words);

@@ -1,15 +1,15 @@
-//! All tokens read from a state at once.
+//! Reads all tokens from a state at once.
 //!
-//! A state's row says for every token where it leads. Reading tokens one by one would take a step for each byte of each of
-//! them; three things make it a small part of that:
+//! The row of a state tells for every token where it leads. Reading tokens one by one would take a step for each of
+//! their bytes; three things reduce that to a small part:
 //!
-//! * tokens are read along a trie, so a prefix is read once, and where it dies all tokens below it are dead;
-//! * the trie is the smallest that the automaton can read ([`crate::library::tries`]), in which `cat` and `dog` may be one path; and if
-//!   there are many states, all bytes that *this* automaton does not tell apart are merged first;
-//! * if a state leads to itself by every byte that occurs below a node, then so does everything below it.
+//! * Tokens are read along a trie, so a prefix is read once, and where it dies all tokens below it are dead.
+//! * The trie is the smallest that the automaton can read ([`crate::library::tries`]), in which `cat` and `dog` may be
+//!   one path. If there are many states, all bytes that *this* automaton does not distinguish are merged first.
+//! * If a state leads to itself by every byte that occurs below a node, then so does everything below it.
 //!
-//! Tokens are named by their *positions* in the trie, in whose order everything below a node is one range. So a row is a
-//! short list of [`Run`]s.
+//! Tokens are identified by their *positions* in the trie, in whose order everything below a node is one range. So a
+//! row is a short list of [`Run`]s.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -35,45 +35,46 @@ pub(super) struct Run {
 pub(super) struct Rows<'l> {
     /// For each state, its state in the automaton.
     pub(super) states: Vec<DfaState>,
-    /// All rows, one after the other.
+    /// All rows, concatenated.
     pub(super) runs: Vec<Run>,
-    /// Where each row ends.
+    /// The end of each row.
     ends: Vec<usize>,
-    /// Which token each position is.
+    /// The token at each position.
     pub(super) tokens: Cow<'l, [u32]>,
 }
 
 impl Rows<'_> {
-    /// The row of each state.
+    /// Returns the row of each state.
     pub(super) fn rows(&self) -> impl Iterator<Item = &[Run]> {
         (0..self.ends.len()).map(|state| self.row(state))
     }
 
-    /// The row of the state with this position.
+    /// Returns the row of the state with this position.
     pub(super) fn row(&self, state: usize) -> &[Run] {
         let start = state.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.runs[start..self.ends[state]]
     }
 
-    /// How many states there are.
+    /// Returns the number of states.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The same without its trie.
+    /// Copies the tokens, so that the trie is no longer borrowed.
     fn into_owned(self) -> Rows<'static> {
         Rows { tokens: Cow::Owned(self.tokens.into_owned()), ..self }
     }
 }
 
-/// Reads the rows of all states that the start can reach.
+/// Reads the rows of all states that are reachable from the start.
 pub(super) fn read_rows<'l>(
     dfa: &Dfa,
     library: &'l Library,
     limits: &IndexLimits,
 ) -> Result<Rows<'l>, IndexError> {
     let prepared = prepared(dfa, library.vocabulary(), library.tries(), library.bytes());
-    // Merging pays if much is read. How much, only reading shows: so when it has taken as long as merging would, begin again.
+    // Merging pays off if much is read. Only reading shows how much, so reading starts again with merged bytes once it
+    // has taken as long as merging would.
     let trie = prepared.trie;
     let before_merging = trie.len() * if prepared.skips.is_some() { 4 * MERGING } else { MERGING };
     if let Some(rows) = (Reader { dfa, prepared }).rows(limits.steps.min(before_merging), limits)? {
@@ -86,15 +87,15 @@ pub(super) fn read_rows<'l>(
     rows.map(Rows::into_owned).ok_or(IndexError::TooLarge { resource: Resource::Steps, limit: limits.steps })
 }
 
-/// So many states are read before limits are looked at again.
+/// Number of states read between checks of the limits.
 const AT_ONCE: usize = 512;
 
-/// So many steps are taken before other threads are asked to help. PERF: waking them takes longer than a small index.
+/// Number of steps before other threads help. PERF: waking them takes longer than a small index.
 const ALONE: usize = 100_000;
 
-/// How many steps of reading take as long as merging one node of a trie. A trie that tells apart all of ASCII becomes little
-/// smaller by merging, and what is known of the bytes below its nodes is lost, so there it takes four times as many. PERF: about
-/// 100 and 6 nanoseconds on one machine.
+/// Number of steps of reading that take as long as merging one node of a trie. A trie that distinguishes all of ASCII
+/// becomes only slightly smaller by merging, and the knowledge of the bytes below its nodes is lost, so there it counts
+/// four times. PERF: about 100 and 6 nanoseconds on one machine.
 const MERGING: usize = 16;
 
 struct Reader<'d, 'l> {
@@ -103,7 +104,7 @@ struct Reader<'d, 'l> {
 }
 
 impl<'l> Reader<'_, 'l> {
-    /// The rows of all states, or nothing if that takes too many steps.
+    /// Returns the rows of all states, or `None` if that takes too many steps.
     fn rows(&self, limit: usize, limits: &IndexLimits) -> Result<Option<Rows<'l>>, IndexError> {
         let mut number = vec![u32::MAX; self.dfa.len()];
         let (mut states, mut runs, mut ends) = (vec![self.dfa.start()], Vec::<Run>::new(), Vec::new());
@@ -149,8 +150,8 @@ impl<'l> Reader<'_, 'l> {
         Ok(Some(Rows { states, runs, ends, tokens }))
     }
 
-    /// Adds the row of a state, whose targets are states of the automaton, and returns how many steps that took. Gives up, with
-    /// a row that is not whole, when it took too many.
+    /// Adds the row of a state, whose targets are states of the automaton, and returns how many steps that took. After
+    /// too many steps it gives up and leaves the row incomplete.
     fn row(&self, state: DfaState, limit: usize, runs: &mut Vec<Run>, work: &mut Vec<Below>) -> usize {
         let Prepared { trie, skips } = &self.prepared;
         let classes = self.dfa.classes();
@@ -170,7 +171,8 @@ impl<'l> Reader<'_, 'l> {
                 work.clear();
                 break;
             }
-            // The tokens of siblings come before everything below them, and what is below the first before the rest.
+            // The tokens of siblings come before everything below them, and everything below the first sibling comes
+            // before the rest.
             let waiting = work.len();
             let targets = self.dfa.row(state);
             for (node, &byte) in siblings.clone().zip(trie.bytes(&siblings)) {
@@ -196,7 +198,7 @@ impl<'l> Reader<'_, 'l> {
     }
 }
 
-/// What has yet to be read.
+/// A part that has yet to be read.
 enum Below {
     /// These siblings, from a state.
     Nodes(TrieNodes, DfaState),
@@ -204,10 +206,10 @@ enum Below {
     All(Range<u32>, DfaState),
 }
 
-/// Runs, ascending, behind those of other rows.
+/// The runs of a row in ascending order, appended to those of other rows.
 struct Row<'r> {
     runs: &'r mut Vec<Run>,
-    /// The last one, which may yet become longer.
+    /// The last run, which may still be extended.
     open: Run,
 }
 

@@ -60,7 +60,7 @@ enum Place {
 #[derive(Debug, Default)]
 pub(super) struct BorrowedMask {
     place: Place,
-    /// The mask, if it is a single part of the memo with the usual end of the text.
+    /// The mask, if it is a single part of the memo, and whether the text may end there.
     part: Option<(AnswerId, bool)>,
     /// Whether the mask has changed since the last query.
     has_changed: bool,
