@@ -1,4 +1,5 @@
-//! Grammars that are ambiguous or counted on purpose, judged by the oracle: every law, with parses merged and without.
+//! Grammars that are deliberately ambiguous or counted, compared with the oracle: every law, with and without merged
+//! parses.
 
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ impl Subject for Engine {
     }
 }
 
-/// A grammar with one recursive rule, `root`.
+/// Returns a grammar with one recursive rule, `root`.
 fn recursive(body: impl FnOnce(&mut GrammarBuilder, ExprId) -> ExprId) -> Grammar {
     let mut g = GrammarBuilder::new();
     let root = g.declare("root");
@@ -67,7 +68,7 @@ fn optional(g: &mut GrammarBuilder, text: &str) -> ExprId {
     g.repeat(text, 0, Some(1))
 }
 
-/// All grammars, with their letters.
+/// Returns all grammars, with their letters.
 #[expect(clippy::too_many_lines, reason = "a list")]
 fn grammars() -> Vec<(&'static str, &'static str, Grammar)> {
     let sum = recursive(|g, root| {
@@ -209,7 +210,8 @@ fn parses_that_are_not_merged_obey_the_laws() {
     judge(Strategy::Reference, &Effort { length: 7, rounds: 1, accepts: 60 });
 }
 
-/// Masks with parses merged and remembered against those of parses that are not merged, along texts that the oracle would take too long for.
+/// Compares masks with merged and cached parses with masks of unmerged parses, along texts that the oracle would take
+/// too long for.
 #[test]
 fn masks_are_the_same_without_merging() {
     for (at, (name, letters, grammar)) in grammars().iter().enumerate() {
@@ -230,7 +232,7 @@ fn masks_are_the_same_without_merging() {
                     (0..list.len() as u32).filter(|t| ours[*t as usize / 32] >> (t % 32) & 1 == 1).collect();
                 let Some(&token) = rng.choose(&allowed) else { break };
                 merged.accept(TokenId(token)).expect("the mask allows it");
-                // Without merging there may be too many parses; that is what merging is for.
+                // Without merging there may be too many parses; that is the purpose of merging.
                 if plain.accept(TokenId(token)).is_err() || plain.state_info().threads.len() > 60 {
                     break;
                 }
@@ -302,8 +304,8 @@ fn a_stop_ends_a_mask_and_changes_nothing() {
     assert_eq!(row, fresh);
 }
 
-/// Behind each byte as many calls are open as there are bytes, and each may have been made at any place before: the cost of a byte grows with
-/// the square of their number, and not faster.
+/// After each byte as many calls are open as there are bytes, and each may have been made at any earlier place: the
+/// cost of a byte grows with the square of their number, and not faster.
 #[test]
 fn nested_calls_cost_what_their_places_cost() {
     let grammar = recursive(|g, root| {

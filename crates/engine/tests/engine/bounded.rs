@@ -1,4 +1,5 @@
-//! What is bounded, brought to its bound: the number of parses, the depth of stacks, and caches that forget when they are full.
+//! Tests limits by exceeding them: the number of parses, the depth of stacks, and caches that are cleared when they are
+//! full.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ fn mask(matcher: &mut Matcher) -> Vec<u32> {
     row
 }
 
-/// Takes a text again and again until that is refused. Returns the error and how often it was taken.
+/// Accepts a text repeatedly until it is refused. Returns the error and how often the text was accepted.
 fn until_refused(matcher: &mut Matcher, text: &[u8]) -> (MatchError, usize) {
     for taken in 0..10_000 {
         let before = (mask(matcher), matcher.steps());
@@ -33,7 +34,8 @@ fn until_refused(matcher: &mut Matcher, text: &[u8]) -> (MatchError, usize) {
     panic!("nothing was refused");
 }
 
-/// `root ::= r0 | r1 | …` and `r0 ::= "a" r0 "0" | "0"`, `r1 ::= "a" r1 "1" | "1"` and so on: which rule it is shows at the end, so all are followed.
+/// `root ::= r0 | r1 | …` and `r0 ::= "a" r0 "0" | "0"`, `r1 ::= "a" r1 "1" | "1"` and so on: only the end shows which
+/// rule it is, so all are followed.
 #[test]
 fn too_many_parses_are_an_error() {
     const RULES: usize = 12;
@@ -70,7 +72,7 @@ fn too_many_parses_are_an_error() {
     assert_eq!(error, MatchError::TooAmbiguous);
     assert!(error.is_limit() && error.is_undecided());
     assert!(taken < 100, "{taken}");
-    // It is not known whether the token may come; that it may not would be a guess.
+    // It is not known whether the token may come; an answer of no would be a guess.
     assert_eq!(matcher.allows(TokenId(0)), Err(MatchError::TooAmbiguous));
     assert_eq!(matcher.allowed_of(&[TokenId(2), TokenId(0)]), Err(MatchError::TooAmbiguous));
     assert_eq!(matcher.validate(&[TokenId(0)]), Err(MatchError::TooAmbiguous));
@@ -78,7 +80,7 @@ fn too_many_parses_are_an_error() {
     let chain = matcher.fill_masks_for_chain(&[TokenId(0)], &mut vec![0; 2 * stride], stride);
     assert_eq!(chain, Err(MatchError::TooAmbiguous));
     assert_eq!(matcher.steps(), taken, "nothing has changed");
-    // What needs fewer parses still goes.
+    // Texts with fewer parses are still accepted.
     matcher.accept_bytes(b"B").expect("one rule is left");
 }
 
@@ -100,7 +102,7 @@ fn a_stack_that_is_too_deep_is_an_error() {
         let (error, taken) = until_refused(&mut matcher, b"(");
         assert_eq!(error, MatchError::TooAmbiguous);
         assert!((20..=50).contains(&taken), "{taken}");
-        // With some of it taken back there is room again, and the text can be ended.
+        // After a rollback of some of it there is room again, and the text can be ended.
         matcher.rollback(3).expect("that much was taken");
         matcher.accept_bytes(b"a").expect("there is room");
         for _ in 0..taken - 3 {
@@ -110,8 +112,8 @@ fn a_stack_that_is_too_deep_is_an_error() {
     }
 }
 
-/// Thousands of different leaves with one cache of tables and one library: both forget what they have when they are full, programs in use keep
-/// theirs, and no mask changes.
+/// Thousands of different leaves share one cache of tables and one library. Both are cleared when they are full,
+/// programs in use keep their tables, and no mask changes.
 #[test]
 fn full_caches_forget_everything_and_change_no_mask() {
     let cache = AutomatonCache::default();
@@ -120,7 +122,7 @@ fn full_caches_forget_everything_and_change_no_mask() {
         .map(|token| token.as_bytes().to_vec())
         .collect();
     let library = Arc::new(Library::new(vocabulary(&tokens)));
-    // A JSON string of seven letters, each of the first one to four; every number has a table of its own.
+    // A JSON string of seven letters, each one of up to four letters; every number has a table of its own.
     let program = |number: u32| {
         let mut g = GrammarBuilder::new();
         let letters = (0..7).map(|digit| {

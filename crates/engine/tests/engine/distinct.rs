@@ -1,5 +1,5 @@
-//! Values that must differ, judged by brute force: every text of a small language is written out, and a token is right if some
-//! text goes on with it.
+//! Compares values that must differ with brute force: every text of a small language is enumerated, and a token is
+//! right if some text continues with it.
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
@@ -14,10 +14,10 @@ use maskwright_vocab::{TokenId, Vocabulary};
 
 use crate::support;
 
-/// A value, as the indices of equal values say, and one way to write it.
+/// A spelling of a value; spellings of equal values have equal indices.
 type Spelling = (usize, String);
 
-/// Every text `open part (, part)* close` with `least..=most` parts that differ.
+/// Returns every text `open part (, part)* close` with `least..=most` parts that differ.
 fn texts(
     parts: &[Spelling],
     around: (&str, &str),
@@ -45,7 +45,7 @@ fn texts(
     found
 }
 
-/// `open (part (, part){…})? close` in a scope.
+/// Returns `open (part (, part){…})? close` in a scope.
 fn list(
     g: &mut GrammarBuilder,
     part: ExprId,
@@ -71,7 +71,7 @@ fn finish(mut g: GrammarBuilder, root: ExprId) -> Grammar {
     g.finish(rule).expect("the grammar is whole")
 }
 
-/// All bytes of the texts, and pieces of texts.
+/// Returns a vocabulary of all bytes of the texts, and pieces of texts.
 fn vocabulary(rng: &mut Rng, texts: &[Vec<u8>], count: usize) -> Arc<Vocabulary> {
     let mut tokens: Vec<Vec<u8>> =
         (0..=255u8).filter(|b| texts.iter().any(|t| t.contains(b))).map(|b| vec![b]).collect();
@@ -154,7 +154,7 @@ fn judge(name: &str, grammar: &Grammar, texts: &[Vec<u8>], seed: u64) {
                 let token = allowed[rng.below(allowed.len())];
                 matcher.accept(token).expect("the mask allows it");
                 text.extend_from_slice(vocabulary.bytes(token));
-                // Going back and forth changes nothing.
+                // A rollback changes nothing.
                 if rng.below(4) == 0 {
                     matcher.rollback(1).expect("there was a step");
                     matcher.accept(token).expect("the mask allows it");
@@ -190,7 +190,7 @@ fn items_of_many_kinds() {
     }
 }
 
-/// All spellings of texts over some letters.
+/// Returns all spellings of texts over some letters.
 fn strings(letters: &[(&str, &str)], longest: usize) -> Vec<Spelling> {
     let mut all: Vec<(String, Vec<String>)> = vec![(String::new(), vec![String::new()])];
     let mut from = 0;
@@ -229,8 +229,9 @@ fn keys_from_a_finite_set() {
     }
 }
 
-/// Members with keys like this, up to five. There are too many texts to write out, so the two ways are compared, all along random texts,
-/// which must not end in a dead end. Returns how many masks were narrow.
+/// Compares both strategies for objects of up to five members with keys like this. There are too many texts to
+/// enumerate, so masks are compared along random texts, none of which may reach a dead end. Returns how many masks had
+/// few tokens.
 fn compare_ways(
     name: &str,
     key: impl FnOnce(&mut GrammarBuilder) -> ExprId,
@@ -294,7 +295,7 @@ fn keys_up_to_a_length() {
     }
 }
 
-/// Most keys can go on for ever, but not all: once `a` stands there, no token may begin with it.
+/// Most keys can continue forever, but not all: once the key `a` was seen, no other key may begin with that letter.
 #[test]
 fn keys_of_which_some_go_on() {
     let sample: Vec<Vec<u8>> =
@@ -321,7 +322,7 @@ fn every_value_is_used() {
     judge("all", &finish(g, root), &texts(&items, ("[", "]"), (3, 3), &|_| true), 5);
 }
 
-/// Lists of these items, so many at least and at most.
+/// Tests lists of these items, with a minimum and a maximum number.
 fn judge_items(name: &str, items: &[Spelling], count: (usize, usize), seed: u64) {
     let mut g = GrammarBuilder::new();
     let ways: Vec<ExprId> = items.iter().map(|(_, text)| g.bytes(text.as_bytes())).collect();
@@ -349,7 +350,7 @@ fn values_run_out() {
     judge("keys run out", &finish(g, root), &texts(&members, ("{", "}"), (0, 9), &|_| true), 10);
 }
 
-/// Behind a word that stood before, a space leads to words that did not.
+/// After a word that was seen before, a space leads to words that were not.
 #[test]
 fn words_with_spaces() {
     let items = spellings(&[&["\"ab\""], &["\"ab a\""], &["\"ab a b\""], &["\"b \""], &["\"b\""]]);
@@ -362,7 +363,7 @@ fn numbers_from_a_range() {
     judge_items("numbers", &items, (0, 4), 6);
 }
 
-/// One of these members, with a key that must be new.
+/// Returns one of these members, with a key that must be new.
 fn any_member(g: &mut GrammarBuilder, members: &[Spelling]) -> ExprId {
     let mut ways = Vec::new();
     for (_, text) in members {
@@ -385,7 +386,7 @@ fn members_in_any_order() {
     judge("any order", &finish(g, root), &texts(&members, ("{", "}"), (0, 4), &is_complete), 7);
 }
 
-/// The same members under two scopes at once, which require different keys.
+/// The same members in two scopes at once, which require different keys.
 #[test]
 fn either_of_two_keys() {
     let members = spellings(&[&["\"a\":1"], &["\"b\":2"], &["\"c\":3"], &["\"d\":4"]]);
@@ -405,7 +406,7 @@ fn scopes_nest() {
     let inner: Vec<Spelling> = inner
         .into_iter()
         .map(|text| String::from_utf8(text).expect("it is text"))
-        // Equal arrays are those with the same items in the same order.
+        // Arrays are equal if they have the same items in the same order.
         .map(|text| (text.chars().filter(char::is_ascii_digit).fold(0, |n, c| n * 3 + c as usize - 48), text))
         .collect();
     let mut g = GrammarBuilder::new();

@@ -1,4 +1,4 @@
-//! Indexes against matchers: every mask and every transition, bit by bit, and files that are damaged.
+//! Compares indexes with matchers, every mask and every transition bit by bit, and tests damaged files.
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
@@ -15,7 +15,7 @@ use maskwright_vocab::TokenId;
 
 use crate::support::vocabulary;
 
-/// Enough for small grammars; larger ones are refused, so that tests end.
+/// Limits that are enough for small grammars; larger ones are refused, so that tests end.
 fn small() -> IndexLimits {
     let mut limits = IndexLimits::default();
     (limits.states, limits.steps, limits.bytes) = (3_000, 4_000_000, 8 << 20);
@@ -108,7 +108,7 @@ fn random_grammars(seeds: core::ops::Range<u64>, shape: &Shape) {
         };
         let program = match compile(&grammar, &AutomatonCache::default(), &Limits::default()) {
             Ok(program) => program,
-            // An index does not look at rules that the root does not reach.
+            // An index does not visit rules that are unreachable from the root.
             Err(CompileError::NestedJsonString) => continue,
             Err(error) => panic!("seed {seed}: there is an index and no program: {error}\n{grammar}"),
         };
@@ -220,7 +220,8 @@ fn dead_and_unknown_states_allow_nothing() {
     assert!(index.fill_mask(start, &mut words[..0]).is_err(), "a row that is too short");
 }
 
-/// Masks with thousands of tokens are bitsets, and each begins as what it differs least from: all tokens, none, or another.
+/// Masks with thousands of tokens are bitsets, and each is initialized with what it differs least from: all tokens,
+/// none, or another mask.
 #[test]
 fn masks_of_many_tokens() {
     let library = Arc::new(numbers());
@@ -247,7 +248,7 @@ fn masks_of_many_tokens() {
         .expect("an index of this grammar");
 }
 
-/// A vocabulary of 3,000 hexadecimal numbers and some punctuation.
+/// Returns a vocabulary of 3,000 hexadecimal numbers and some punctuation.
 fn numbers() -> Library {
     let mut list: Vec<Vec<u8>> = (0..3000u32).map(|i| format!("{i:x}").into_bytes()).collect();
     let others = ["\"", "\\", "\\n", "x", "\":", "{\"", "é", "{", "}", "[", "]"];
@@ -257,7 +258,7 @@ fn numbers() -> Library {
     Library::new(vocabulary(&list))
 }
 
-/// An index with all sections in use, and its file.
+/// Returns an index with all sections in use, and its file.
 fn sample() -> (Index, Vec<u8>) {
     let library = numbers();
     let document = grammar(|g| {
@@ -278,7 +279,7 @@ fn sample() -> (Index, Vec<u8>) {
     (index, file)
 }
 
-/// All answers of an index.
+/// Returns all answers of an index.
 fn answers(index: &Index) -> Vec<(bool, Vec<TokenId>, Vec<StateId>)> {
     let of = |state| {
         let tokens = index.allowed_tokens(state);
@@ -292,7 +293,7 @@ fn answers(index: &Index) -> Vec<(bool, Vec<TokenId>, Vec<StateId>)> {
 fn what_is_loaded_equals_what_was_saved() {
     let (index, file) = sample();
     let expected = answers(&index);
-    // At every alignment, and from anything that can be seen as bytes.
+    // At every alignment, and from anything that can be read as bytes.
     for shift in 0..5 {
         struct Shifted(Vec<u8>, usize);
         impl AsRef<[u8]> for Shifted {

@@ -1,4 +1,4 @@
-//! The engine judged by the oracle: random grammars, tiny vocabularies, every law, whole bitsets.
+//! Compares the engine with the oracle: random grammars, tiny vocabularies, every law, whole bitsets.
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
@@ -49,7 +49,7 @@ impl Subject for Engine {
     }
 }
 
-/// Judges one random grammar, by the fast way or by the plain one.
+/// Checks one random grammar with a strategy.
 fn judge(seed: u64, shape: &Shape, strategy: Strategy) -> Tally {
     let mut rng = Rng::new(seed);
     let grammar = generate::grammar(&mut rng, shape);
@@ -127,7 +127,7 @@ fn context_free_grammars() {
     run(2000..2100, &shape, Strategy::Fast);
 }
 
-/// Repetitions inside of repetitions, with bounds that are too large to be written out.
+/// Repetitions inside repetitions, with bounds that are too large to be expanded.
 #[test]
 fn counted_repetitions() {
     let shape = Shape {
@@ -153,8 +153,9 @@ fn json_strings() {
     run(3000..3200, &shape, Strategy::Fast);
 }
 
-/// A choice of many words that begin alike, in one of the forms in which the engine makes a tree of it: a chain of rules each of which may
-/// call the next, a sequence of optional words, or one long alternative. Between the words there is what no tree can hold.
+/// Returns a choice of many words with common prefixes, in one of the forms that the engine turns into a tree: a chain
+/// of rules each of which may call the next, a sequence of optional words, or one long alternative. Between the words
+/// there are parts that no tree can hold.
 fn wide_choice(rng: &mut Rng) -> Grammar {
     let mut g = GrammarBuilder::new();
     let root = g.declare("root");
@@ -169,7 +170,7 @@ fn wide_choice(rng: &mut Rng) -> Grammar {
     for number in 0..66 + rng.below(60) {
         let word: Vec<u8> = (0..=rng.below(7)).map(|_| b'a' + rng.below(2) as u8).collect();
         let word = if rng.below(12) == 0 { letter } else { g.bytes(&word) };
-        // What follows may be nothing, the end, the rest of the chain, or the whole once more.
+        // The rest may be empty, the end, the rest of the chain, or the whole choice again.
         let behind = match rng.below(4) {
             0 => g.seq([word, comma, rest]),
             1 => g.seq([word, nested]),
@@ -208,7 +209,7 @@ fn wide_choices() {
     eprintln!("{tally:?}");
 }
 
-/// Shapes of grammars that reach different fast paths.
+/// Returns shapes of grammars that reach different fast paths.
 fn shapes() -> [Shape; 3] {
     let counted =
         Shape { alphabet: vec!['a', 'b'], depth: 4, counts: 7, json_strings: false, ..Shape::default() };
@@ -216,7 +217,8 @@ fn shapes() -> [Shape; 3] {
     [Shape::default(), counted, strings]
 }
 
-/// Thresholds choose between ways to the same mask, so they may have any value. And with all of them low, every fast path is taken.
+/// Thresholds choose between paths to the same mask, so they may have any value. If all are low, every fast path is
+/// taken.
 #[test]
 fn thresholds_change_no_mask() {
     for value in [0, 1, 3, u64::MAX] {
@@ -224,7 +226,8 @@ fn thresholds_change_no_mask() {
             Tuning::all(value).run(|| run(from..from + 12, shape, Strategy::Fast));
         }
     }
-    // Strings with conditions, and budgets, need more than random grammars: `maskwright/tests/maskwright/ablation.rs` has them.
+    // Strings with conditions, and budgets, need more than random grammars: `maskwright/tests/maskwright/ablation.rs`
+    // has them.
     let elsewhere = [
         FastPath::StringTables,
         FastPath::ExcludedWords,

@@ -1,4 +1,4 @@
-//! The engine, judged by the oracle, by brute force and by itself done the slow way.
+//! Compares the engine with the oracle, with brute force, and with its own slow paths.
 
 mod ahead;
 mod ambiguous;

@@ -1,10 +1,10 @@
-//! What the tests of the engine share.
+//! Helpers shared by the tests of the engine.
 
 use std::sync::Arc;
 
 use maskwright_vocab::{TokenId, Vocabulary, VocabularyBuilder};
 
-/// These tokens, numbered from 0, and an end token behind them.
+/// Returns a vocabulary of these tokens, numbered from 0, and an end token after them.
 pub(crate) fn vocabulary(tokens: &[Vec<u8>]) -> Arc<Vocabulary> {
     let mut builder = VocabularyBuilder::new();
     for (id, bytes) in (0..).zip(tokens) {

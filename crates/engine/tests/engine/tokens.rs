@@ -1,4 +1,4 @@
-//! Grammars that ask for tokens: special ones by name, ordinary ones by number, and all but some.
+//! Grammars that request tokens: special ones by name, ordinary ones by number, and all but some.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn matcher(grammar: &Grammar) -> Matcher {
     BoundProgram::new(Arc::new(program), Arc::new(Library::new(vocabulary))).matcher()
 }
 
-/// The tokens that are allowed, by both ways and by trying every token.
+/// Returns the allowed tokens. Both strategies must agree with each other, and with a trial of every token.
 fn allowed(matcher: &mut Matcher) -> Vec<u32> {
     let mut rows = [Strategy::Reference, Strategy::Fast].map(|way| {
         matcher.set_strategy(way);
@@ -121,7 +121,7 @@ fn a_text_can_have_stop_tokens_of_its_own() {
     assert_eq!(matcher.set_stops(Some(Arc::new([space, TokenId(205)]))), Err(MatchError::UnknownToken));
     assert_eq!(matcher.stops(), [END]);
 
-    // A special token that the grammar asks for, an ordinary one that it has no use for, and one that it needs.
+    // A special token that the grammar requests, an ordinary one that it never uses, and one that it needs.
     matcher.set_stops(Some(Arc::new([CALL, space, TokenId(1)]))).unwrap();
     assert_eq!(allowed(&mut matcher), [0]);
     assert_eq!(matcher.accept(CALL), Err(MatchError::NotComplete));
@@ -130,7 +130,7 @@ fn a_text_can_have_stop_tokens_of_its_own() {
     assert_eq!(matcher.accept(space), Err(MatchError::NotComplete));
     matcher.accept(CALL).unwrap();
     assert!(!matcher.is_terminated());
-    // Now the text is complete. The end token of the vocabulary is none, and `b` ends the text.
+    // Now the text is complete. The end token of the vocabulary does not end it, but `b` does.
     assert_eq!(allowed(&mut matcher), [1, space.0, CALL.0]);
     for stop in [CALL, space, TokenId(1)] {
         matcher.accept(stop).unwrap();
@@ -183,7 +183,7 @@ fn ordinary_tokens_by_number() {
         g.alt([token, text])
     });
     let mut matcher = matcher(&grammar);
-    // By number: a, the blank, the raw byte and two special tokens; by text: a and ab.
+    // By number: a, the space, the raw byte and two special tokens; by text: a and ab.
     assert_eq!(allowed(&mut matcher), [0, 2, 12, CALL.0, THINK.0, RAW.0]);
     matcher.accept(RAW).unwrap();
     assert_eq!(allowed(&mut matcher), [1]);
@@ -191,7 +191,7 @@ fn ordinary_tokens_by_number() {
     matcher.accept(TokenId(0)).unwrap();
     assert_eq!(allowed(&mut matcher), [1]);
     matcher.accept(TokenId(1)).unwrap();
-    // Two readings: the token `a` and `b`, which is complete, and the beginning of `abb`.
+    // Two readings: the token `a` and `b`, which is complete, and the prefix of `abb`.
     assert!(matcher.is_accepting());
     assert_eq!(allowed(&mut matcher), [1, END.0]);
     matcher.rollback(2).unwrap();

@@ -1,4 +1,5 @@
-//! Scopes that keep sets of words, against the same scopes that list their values, and for themselves: no walk gets stuck.
+//! Compares scopes that keep sets of words with the same scopes that list their values, and checks that no walk reaches
+//! a dead end.
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
@@ -13,14 +14,14 @@ use maskwright_vocab::{TokenId, TokenMask};
 
 use crate::support;
 
-/// An object with some keys in any order, whose values may be the whole once more.
+/// Returns an object with some keys in any order, whose values may be the whole grammar again.
 fn object(g: &mut GrammarBuilder, rng: &mut Rng, again: ExprId) -> ExprId {
     let space = g.bytes(b" ");
     let blank = g.optional(space);
     let blanks = g.star(space);
     let mut names: Vec<String> = Vec::new();
     for _ in 0..=rng.below(9) {
-        // Many of them begin alike, and some are the beginning of others.
+        // Many of them share prefixes, and some are prefixes of others.
         let length = 1 + rng.below(3);
         names.push((0..length).map(|_| char::from(b'a' + rng.below(2) as u8)).collect());
     }
@@ -36,7 +37,7 @@ fn object(g: &mut GrammarBuilder, rng: &mut Rng, again: ExprId) -> ExprId {
         parts.push(g.seq([key, colon, value, after]));
     }
     if rng.below(3) == 0 {
-        // Other keys, of which there is no end.
+        // Infinitely many other keys.
         let letter = g.class(CharSet::from_ranges([('c', 'd')]));
         let text = g.repeat(letter, 1, None);
         let key = g.json_string(text);
@@ -74,7 +75,8 @@ fn object(g: &mut GrammarBuilder, rng: &mut Rng, again: ExprId) -> ExprId {
     g.scope_with_needs(body, required, needs)
 }
 
-/// Objects whose rules tell apart what was written, as those of `oneOf` and `if` do: each key leads to a rule for what may follow.
+/// Returns objects whose rules distinguish what was written, like those of `oneOf` and `if`: each key leads to a rule
+/// for what may follow.
 fn states(rng: &mut Rng) -> Grammar {
     let mut g = GrammarBuilder::new();
     let root = g.declare("root");
@@ -94,7 +96,7 @@ fn states(rng: &mut Rng) -> Grammar {
             };
             let key = g.distinct(key);
             let value = if rng.below(6) == 0 { again } else { one };
-            // Mostly on to a later rule, which knows what was written.
+            // Usually a later rule, which knows what was written.
             let next = if rng.below(3) == 0 { rng.below(rules.len()) } else { (at + 1).min(rules.len() - 1) };
             let next = g.rule(rules[next]);
             let before = if rng.below(3) == 0 { blank } else { g.empty() };
@@ -191,7 +193,8 @@ fn compare(random: fn(&mut Rng) -> Grammar, seeds: u64) {
             continue;
         };
         with_sets += 1;
-        // That a scope has no text may take too many steps to find out, if another one that keeps a set is written in its values.
+        // It may take too many steps to find out that a scope has no text, if another scope that keeps a set is written
+        // in its values.
         let Some(listing) = Tuning::DEFAULT.without(FastPath::WordSets).run(bind) else {
             dead += 1;
             continue;

@@ -1,4 +1,4 @@
-//! Lists of words, which become trees: the bytes that may follow each beginning, and where a text may end.
+//! Lists of words, which become trees: the bytes that may follow each prefix, and where a text may end.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use maskwright_oracle::generate::Rng;
 
 use crate::support;
 
-/// Words over two letters, many of them beginnings of others.
+/// Returns words over two letters, many of them prefixes of others.
 fn words(rng: &mut Rng, count: usize) -> BTreeSet<Vec<u8>> {
     let mut words = BTreeSet::new();
     while words.len() < count {
@@ -22,7 +22,7 @@ fn words(rng: &mut Rng, count: usize) -> BTreeSet<Vec<u8>> {
 #[test]
 fn a_list_of_words_takes_those_words_and_no_others() {
     let mut rng = Rng::new(5);
-    // Few words are no tree; many are, and so are they in front of something and beside something else.
+    // A few words are no tree; many are one, also before something and beside something else.
     for count in [1, 7, 8, 9, 60, 300] {
         let words = words(&mut rng, count);
         let mut texts: BTreeSet<Vec<u8>> =
@@ -34,7 +34,7 @@ fn a_list_of_words_takes_those_words_and_no_others() {
         let letter = g.alt([a, b]);
         ways.push(g.seq([open, letter, close]));
         let (word, end) = (g.alt(ways), g.bytes(b"."));
-        // A rule that calls itself keeps the whole from becoming a table.
+        // A rule that calls itself prevents the whole grammar from becoming a table.
         let text = g.seq([word, end]);
         let root = g.declare("root");
         let (left, right) = (g.bytes(b"["), g.bytes(b"]"));

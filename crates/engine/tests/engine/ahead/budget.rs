@@ -1,4 +1,4 @@
-//! Budgets: walks within them finish, masks agree with what is accepted, and the numbers are those of a search.
+//! Budgets: walks within them finish, masks agree with what is accepted, and the numbers equal those of a search.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use maskwright_vocab::TokenId;
 use super::{bind, grammar, random_grammars};
 use crate::support;
 
-/// Walks at random within a budget, and compares every mask with what is accepted. Returns whether the text was finished.
+/// Walks at random within a budget, and compares every mask with what is accepted. Returns the tokens of the walk.
 fn walk(rng: &mut Rng, matcher: &mut Matcher, tokens: u32, what: &dyn Fn() -> String) -> Vec<TokenId> {
     let mut path = Vec::new();
     for step in 0..tokens {
         let left = matcher.budget_left().expect("there is a budget");
         assert_eq!(left, tokens - step, "{}", what());
-        // One without a mask, which would be believed.
+        // A matcher without a mask, whose result would be trusted.
         let mut unasked = matcher.fork();
         let mask = matcher.mask().expect("a mask").clone();
         matcher.set_strategy(Strategy::Reference);
@@ -55,7 +55,7 @@ fn walk(rng: &mut Rng, matcher: &mut Matcher, tokens: u32, what: &dyn Fn() -> St
     panic!("cut off after {path:?}; {}", what());
 }
 
-/// The least number of tokens from a text to a complete one; `None` if there is none within some steps.
+/// Returns the least number of tokens from a text to a complete one; `None` if there is none within some steps.
 fn by_search(oracle: &Oracle, from: &State, tokens: &[Vec<u8>]) -> Option<u32> {
     let mut work = VecDeque::from([(from.clone(), Vec::new(), 0u32)]);
     let mut seen = HashSet::new();
@@ -77,7 +77,7 @@ fn by_search(oracle: &Oracle, from: &State, tokens: &[Vec<u8>]) -> Option<u32> {
     None
 }
 
-/// Random grammars with random vocabularies, which know all bytes or only a few tokens.
+/// Tests random grammars with random vocabularies, which have all bytes or only a few tokens.
 fn random_walks(seeds: core::ops::Range<u64>, all_bytes: bool, walks: usize) {
     let (mut finished, mut searched, mut none) = (0, 0, 0);
     for (seed, mut rng, grammar) in random_grammars(seeds) {
@@ -91,12 +91,12 @@ fn random_walks(seeds: core::ops::Range<u64>, all_bytes: bool, walks: usize) {
         let mut matcher = bound.matcher();
         let need = matcher.shortest_completion();
         let oracle = Oracle::new(&grammar);
-        // With hundreds of tokens a search goes two steps at most.
+        // With hundreds of tokens a search goes at most two steps.
         if (tokens.len() < 200 || need <= Some(3))
             && let Some(least) = by_search(&oracle, &oracle.start(), &tokens)
         {
             searched += 1;
-            // The token that ends the text is one of them.
+            // The token that ends the text is included.
             assert_eq!(need, Some(least + 1), "seed {seed}\n{grammar}");
         }
         let Some(need) = need else {
@@ -162,7 +162,7 @@ fn counters_are_counted() {
     assert_eq!(matcher.budget_left(), Some(26));
     assert_eq!(matcher.accept(TokenId(u32::from(b'x'))), Err(MatchError::OutOfTokens));
     assert_eq!(matcher.mask().expect("a mask").iter().collect::<Vec<_>>(), [TokenId(u32::from(b'.'))]);
-    // What is taken back is there again.
+    // After a rollback the token is allowed again.
     matcher.rollback(1).expect("there was a step");
     assert_eq!(matcher.allows(TokenId(u32::from(b'x'))), Ok(true));
     matcher.set_budget(None).expect("nothing to keep");
@@ -231,7 +231,7 @@ fn keys_that_must_differ_are_kept_within_a_budget() {
     }
 }
 
-/// `<` letters `>` with at most so many tokens between, then one more letter.
+/// Returns `<` letters `>` with at most `tokens` tokens between, then one more letter.
 fn limited(tokens: u32) -> Grammar {
     grammar(|g| {
         let (open, close) = (g.bytes(b"<"), g.bytes(b">"));
@@ -242,7 +242,7 @@ fn limited(tokens: u32) -> Grammar {
     })
 }
 
-/// How many tokens have a letter between the brackets.
+/// Returns how many tokens have a letter between the brackets.
 fn inside(tokens: &[Vec<u8>], path: &[TokenId]) -> u32 {
     let (mut open, mut count) = (false, 0);
     for token in path {
@@ -282,7 +282,7 @@ fn a_limit_counts_the_tokens_that_have_a_byte_inside() {
             for token in (0..tokens.len() as u32).map(TokenId) {
                 let longer = [&*path, &[token]].concat();
                 let state = oracle.run(&oracle.start(), &spell(&longer));
-                // Every text goes on with `>`, which takes no token from inside, if it can go on at all.
+                // Every text that can continue continues with `>`, which takes no token from inside.
                 let is_right = oracle.is_viable(&state) && inside(&tokens, &longer) <= limit;
                 assert_eq!(matcher.allows(token), Ok(is_right), "limit {limit}, {path:?} and then {token}");
                 assert_eq!(
@@ -329,7 +329,7 @@ fn a_limited_part_is_closed_in_time() {
             let token = *rng.choose(&next).unwrap_or_else(|| panic!("stuck after {path:?}"));
             matcher.accept(token).expect("it is in the mask");
             path.push(token);
-            // A fork and a rollback count alike.
+            // A fork and a rollback keep the same count.
             let mask = matcher.mask().expect("a mask").clone();
             assert_eq!(*matcher.fork().mask().expect("a mask"), mask);
             matcher.rollback(1).expect("there was a step");

@@ -1,4 +1,4 @@
-//! Masks of drafts against a fork for each node.
+//! Compares masks of drafts with a fork for each node.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ struct Draft {
 }
 
 impl Draft {
-    /// A random tree in which most tokens are allowed behind their parents.
+    /// Creates a random tree in which most tokens are allowed after their parents.
     fn random(rng: &mut Rng, matcher: &Matcher, nodes: usize, vocabulary: usize) -> Self {
         let mut draft = Self { tokens: Vec::new(), parents: Vec::new() };
         let mut matchers: Vec<Option<Matcher>> = Vec::new();
         for node in 0..nodes {
-            // Sometimes a chain, sometimes a bush.
+            // Sometimes a chain, sometimes a wide tree.
             let parent = if node > 0 && !rng.one_in(4) {
                 if rng.one_in(2) { node as u32 - 1 } else { rng.below(node) as u32 }
             } else {
@@ -47,7 +47,7 @@ impl Draft {
         draft
     }
 
-    /// The slow twin: every node from the beginning, by a fork of its own.
+    /// The slow reference: every node from the beginning, with a fork of its own.
     fn one_by_one(&self, matcher: &Matcher, stride: usize) -> (Vec<bool>, Vec<u32>) {
         let mut masks = vec![0; (self.tokens.len() + 1) * stride];
         matcher.fork().fill_mask(&mut masks[..stride]).expect("the row is large enough");
@@ -68,7 +68,7 @@ impl Draft {
         (allowed, masks)
     }
 
-    /// The same tree as servers keep it.
+    /// Returns the same tree as servers store it.
     fn links(&self) -> (Vec<TokenId>, Vec<i64>, Vec<i64>) {
         let rows = self.tokens.len() + 1;
         let tokens = core::iter::once(TokenId(0)).chain(self.tokens.iter().copied()).collect();
@@ -93,14 +93,14 @@ fn masks_of_drafts_are_those_of_forks() {
         let large = if seed % 12 == 0 { 400 } else { 40 };
         for nodes in [0, 1, 5, large] {
             let draft = Draft::random(&mut rng, &matcher, nodes, tokens.len());
-            // A row may be longer than it must be.
+            // A row may be longer than necessary.
             let stride = (tokens.len() + 1).div_ceil(32) + rng.below(3);
             let (allowed, masks) = draft.one_by_one(&matcher, stride);
             let before = matcher.steps();
             let (linked, child, sibling) = draft.links();
             let by_parents = DraftTree::from_parents(&draft.tokens, &draft.parents).expect("a tree");
             let by_links = DraftTree::from_links(&linked, &child, &sibling).expect("a tree");
-            // By one thread, by several from the first moment on, and as the clock says.
+            // By one thread, by several from the start, and as the clock decides.
             let trees = [
                 by_parents.clone().with_worth(Duration::MAX),
                 by_parents.with_worth(Duration::ZERO),

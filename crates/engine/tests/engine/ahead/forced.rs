@@ -1,4 +1,4 @@
-//! Forced bytes against the oracle, forced tokens against a tokenizer.
+//! Compares forced bytes with the oracle, and forced tokens with a tokenizer.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::support;
 
 const LIMIT: usize = 40;
 
-/// The definition: while the text is not complete and one byte only can come.
+/// Returns forced bytes by their definition: while the text is not complete and only one byte can come.
 fn forced_by_the_oracle(oracle: &Oracle, mut state: State) -> Vec<u8> {
     let mut forced = Vec::new();
     while forced.len() < LIMIT && !oracle.is_accepting(&state) {
@@ -74,7 +74,7 @@ fn walk_along(seeds: core::ops::Range<u64>, cuts_words: bool) {
     assert!(tokens_forced * 50 > tokens_seen, "nothing was compared");
 }
 
-/// Returns how many tokens were forced, or where they were not those of the tokenizer.
+/// Returns how many tokens were forced, or where they differed from those of the tokenizer.
 fn follow(matcher: &mut Matcher, toy: &Toy, tokens: &[TokenId]) -> Result<usize, String> {
     let mut count = 0;
     for at in 0..tokens.len() {
@@ -101,7 +101,7 @@ fn forced_tokens_are_those_of_a_tokenizer_without_words() {
 
 #[test]
 fn a_seam_is_cut_anew_if_that_is_wanted() {
-    // The tokenizer knows `ab`, and somebody has written `a` by itself.
+    // The tokenizer has the token `ab`, but the text contains `a` alone.
     let toy = Toy::of(&[(u32::from(b'a'), u32::from(b'b'))]);
     let grammar = grammar(|g| g.bytes(b"xabab;"));
     let bound = bind(&grammar, toy.vocabulary()).expect("a literal");
@@ -113,9 +113,9 @@ fn a_seam_is_cut_anew_if_that_is_wanted() {
         matcher.accept(token).expect("a literal");
     }
     let encode = |text: &str| Some(toy.encode(text));
-    // Whoever keeps the healing goes on without help until the cut is the tokenizer's again.
+    // With `Keep`, nothing is forced until the cut is the tokenizer's again.
     assert_eq!(matcher.forced_tokens(&written, LIMIT, TokenHealing::Keep, &encode), ForcedTokens::default());
-    // Whoever cuts there begins anew behind it.
+    // With `Cut`, a new text begins after it.
     let forced = matcher.forced_tokens(&written, LIMIT, TokenHealing::Cut, &encode);
     assert_eq!(forced, ForcedTokens { taken_back: 0, tokens: toy.encode("bab;") });
     let forced = matcher.forced_tokens(&written, LIMIT, TokenHealing::Retokenize, &encode);
@@ -152,7 +152,7 @@ fn a_token_that_could_go_on_is_not_forced() {
     assert_eq!(matcher.forced_bytes(99), b"\"name\": ");
     let forced = matcher.forced_tokens(&[], 99, TokenHealing::Keep, &encode);
     assert_eq!(forced, ForcedTokens { taken_back: 0, tokens: vec![TokenId(7), TokenId(5), TokenId(2)] });
-    // A tokenizer that cannot say forces nothing, and neither does one that spells another text.
+    // A tokenizer that returns `None` forces nothing, and neither does one that spells another text.
     assert_eq!(matcher.forced_tokens(&[], 99, TokenHealing::Keep, &|_| None), ForcedTokens::default());
     let wrong = matcher.forced_tokens(&[], 99, TokenHealing::Keep, &|_| Some(vec![TokenId(0)]));
     assert_eq!(wrong, ForcedTokens::default());

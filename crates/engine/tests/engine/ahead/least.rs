@@ -1,7 +1,7 @@
-//! The least number of tokens, against a search that reads every sequence of tokens.
+//! Compares the least number of tokens with a search that reads every sequence of tokens.
 //!
-//! Vocabularies are a handful of short tokens, so that tokens run over the borders of leaves and rules all the time, and some bytes are no tokens by
-//! themselves.
+//! Vocabularies are a few short tokens, so that tokens often span several leaves and rules, and some bytes are not
+//! tokens.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -16,14 +16,14 @@ use maskwright_vocab::TokenId;
 use super::{bind, grammar, random_grammars};
 use crate::support;
 
-/// What a search says.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Least {
-    /// So many tokens complete the text.
+    /// This many tokens complete the text.
     Tokens(u32),
-    /// None do.
+    /// No tokens do.
     Never,
-    /// It was given up.
+    /// The search gave up.
     Unknown,
 }
 
@@ -32,7 +32,7 @@ struct Search<'o> {
     oracle: &'o Oracle,
     tokens: &'o [Vec<u8>],
     known: RefCell<HashMap<Vec<u8>, Least>>,
-    /// How many texts it looks at.
+    /// Maximum number of texts it visits.
     texts: usize,
 }
 
@@ -93,7 +93,7 @@ fn compare(rng: &mut Rng, bound: &Arc<BoundProgram>, search: &Search<'_>, what: 
             all.none += 1;
             return;
         }
-        // The token that ends the text is one of them.
+        // The token that ends the text is included.
         Least::Tokens(least) => least + 1,
     };
     assert_eq!(number, Some(least), "{what}");
@@ -113,7 +113,7 @@ fn walk(rng: &mut Rng, matcher: &mut Matcher, search: &Search<'_>, what: &str, a
     loop {
         let left = matcher.budget_left().expect("there is a budget");
         let what = || format!("after {}, {left} left; {what}", text.escape_ascii());
-        // One without a mask, which would be believed.
+        // A matcher without a mask, whose result would be trusted.
         let mut unasked = matcher.fork();
         let mask = matcher.mask().expect("a mask").clone();
         matcher.set_strategy(Strategy::Reference);
@@ -151,7 +151,7 @@ fn walk(rng: &mut Rng, matcher: &mut Matcher, search: &Search<'_>, what: &str, a
     }
 }
 
-/// Short words over some letters; the letters themselves as well, or not.
+/// Returns short words over some letters, with or without the letters themselves.
 fn vocabulary(rng: &mut Rng, letters: &[&str], all_letters: bool, size: usize) -> Vec<Vec<u8>> {
     let mut tokens: Vec<Vec<u8>> = Vec::new();
     if all_letters {
@@ -200,7 +200,7 @@ fn random_grammars_with_few_tokens() {
     assert!(all.numbers > 30 && all.none > 5 && all.masks > 100, "{all:?}");
 }
 
-/// Grammars in which tokens run over every kind of border.
+/// Returns grammars in which tokens span every kind of border.
 fn chosen() -> Vec<(&'static str, Grammar, &'static [&'static str])> {
     let one = |root: fn(&mut GrammarBuilder) -> ExprId| grammar(root);
     let nested = {
@@ -282,7 +282,8 @@ fn tokens_run_over_borders() {
     assert!(all.numbers > 30 && all.refused > 100, "{all:?}");
 }
 
-/// Large sets of nodes, and walks over sets of threads, are ways to the same numbers and masks; here every set is large, or none is.
+/// Large sets of nodes, and walks over sets of threads, give the same numbers and masks; here every set is large, or
+/// none is.
 #[test]
 fn thresholds_change_no_number() {
     for value in [0, 1, 2, u64::MAX] {
@@ -292,7 +293,8 @@ fn thresholds_change_no_number() {
     }
 }
 
-/// The least number of tokens that complete a text where values must differ, the end included: by forks, breadth first.
+/// Returns the least number of tokens that complete a text where values must differ, including the end: by forks,
+/// breadth first.
 fn by_forks(matcher: &Matcher) -> Option<u32> {
     let mut work = VecDeque::from([(matcher.fork(), Vec::new(), 1u32)]);
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
@@ -313,7 +315,8 @@ fn by_forks(matcher: &Matcher) -> Option<u32> {
     None
 }
 
-/// Walks within budgets finish, and masks say what is accepted and what fits. Returns how many tokens were allowed, and how many others would have fitted.
+/// Checks that walks within budgets finish, and that masks tell what is accepted and what fits. Returns how many tokens
+/// were allowed, and how many others would have fitted.
 fn walk_with_values(rng: &mut Rng, bound: &Arc<BoundProgram>, need: u32) -> (usize, usize) {
     let eos = bound.vocabulary().eos()[0];
     let (mut allowed, mut missed) = (0, 0);
@@ -381,7 +384,7 @@ fn keys_in_any_order_are_kept_within_a_budget() {
     assert!(allowed > 100 && missed * 5 < allowed, "{allowed} allowed, {missed} missed");
 }
 
-/// Items that must differ, two at least.
+/// Returns an array of at least two items that must differ.
 fn different(item: impl Fn(&mut GrammarBuilder) -> ExprId) -> Grammar {
     grammar(|g| {
         let item = item(g);
@@ -390,7 +393,7 @@ fn different(item: impl Fn(&mut GrammarBuilder) -> ExprId) -> Grammar {
     })
 }
 
-/// An array in a scope of its own, with at least so many items behind the first.
+/// Returns an array in a scope of its own, with at least `more` items after the first.
 fn array(g: &mut GrammarBuilder, item: ExprId, more: u32) -> ExprId {
     let comma = g.bytes(b",");
     let next = g.seq([comma, item]);
@@ -436,14 +439,14 @@ fn values_that_may_run_out_are_refused_by_name() {
     assert_eq!(matcher.budget_left(), None);
 }
 
-/// Every byte is a token, and so are these.
+/// Returns a vocabulary of every byte and these tokens.
 fn bytes_and(more: &[&str]) -> Arc<maskwright_vocab::Vocabulary> {
     let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
     let more = more.iter().map(|token| token.as_bytes().to_vec());
     support::vocabulary(&bytes.chain(more).collect::<Vec<_>>())
 }
 
-/// Walks that like to write what was written before. Each finishes within its budget, and masks say what is accepted.
+/// Walks that tend to repeat what was written. Each finishes within its budget, and masks tell what is accepted.
 fn walks_finish(bound: &Arc<BoundProgram>, likely: &[u8], seeds: core::ops::Range<u64>) {
     let eos = bound.vocabulary().eos()[0];
     let need = bound.matcher().shortest_completion().expect("there is a way");

@@ -1,4 +1,4 @@
-//! What lies ahead of a text: forced bytes and tokens, drafts, and budgets, each against something slower and surer.
+//! Tests of lookahead: forced bytes and tokens, drafts, and budgets, each compared with a slower and simpler method.
 
 #![expect(clippy::print_stderr, reason = "how much was compared is a result")]
 
@@ -15,7 +15,7 @@ use maskwright_grammar::{Grammar, GrammarBuilder};
 use maskwright_oracle::generate::{self, Rng, Shape};
 use maskwright_vocab::Vocabulary;
 
-/// The program of a grammar; `None` for the documented refusals, which random grammars run into.
+/// Returns the program of a grammar; `None` for the documented refusals, which random grammars can cause.
 fn bind(grammar: &Grammar, vocabulary: Arc<Vocabulary>) -> Option<Arc<BoundProgram>> {
     match compile(grammar, &AutomatonCache::default(), &Limits::default()) {
         Ok(program) => Some(BoundProgram::new(Arc::new(program), Arc::new(Library::new(vocabulary)))),
@@ -28,7 +28,7 @@ fn bind(grammar: &Grammar, vocabulary: Arc<Vocabulary>) -> Option<Arc<BoundProgr
     }
 }
 
-/// A grammar of one rule.
+/// Returns a grammar of one rule.
 fn grammar(root: impl FnOnce(&mut GrammarBuilder) -> maskwright_grammar::ExprId) -> Grammar {
     let mut g = GrammarBuilder::new();
     let expr = root(&mut g);
@@ -37,7 +37,7 @@ fn grammar(root: impl FnOnce(&mut GrammarBuilder) -> maskwright_grammar::ExprId)
     g.finish(rule).expect("the grammar is whole")
 }
 
-/// Random grammars over letters, quotes and spaces, each with a generator for what is done with it.
+/// Returns random grammars over letters, quotes and spaces, each with a random generator for the test.
 fn random_grammars(seeds: core::ops::Range<u64>) -> impl Iterator<Item = (u64, Rng, Grammar)> {
     let shape = Shape { alphabet: vec!['a', 'b', '"', ' ', 'é'], large_counts: false, ..Shape::default() };
     seeds.map(move |seed| {

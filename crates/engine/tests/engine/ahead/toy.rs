@@ -1,4 +1,4 @@
-//! A small tokenizer: byte pair encoding with random merges, behind a cut into words like that of the real ones.
+//! A small tokenizer: byte pair encoding with random merges, after a split into words like that of real ones.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use maskwright_vocab::{TokenId, Vocabulary};
 
 use crate::support;
 
-/// All bytes, and what merges make of them. The number of a token is its rank.
+/// All bytes, and the results of merges. The number of a token is its rank.
 pub(crate) struct Toy {
     tokens: Vec<Vec<u8>>,
     merges: Vec<(u32, u32)>,
@@ -15,7 +15,7 @@ pub(crate) struct Toy {
 }
 
 impl Toy {
-    /// With these merges of tokens.
+    /// Creates a tokenizer with these merges of tokens.
     pub(crate) fn of(merges: &[(u32, u32)]) -> Self {
         let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
         for &(a, b) in merges {
@@ -24,7 +24,7 @@ impl Toy {
         Self { tokens, merges: merges.to_vec(), cuts_words: false }
     }
 
-    /// With random merges.
+    /// Creates a tokenizer with random merges.
     pub(crate) fn new(rng: &mut Rng, alphabet: &[u8], merges: usize, cuts_words: bool) -> Self {
         let mut toy = Self { cuts_words, ..Self::of(&[]) };
         let mut parts: Vec<u32> = alphabet.iter().map(|byte| u32::from(*byte)).collect();
@@ -67,7 +67,8 @@ impl Toy {
     }
 }
 
-/// Letters with one other character in front, runs of marks, and white space that leaves its last character to what follows.
+/// Splits a text into letters with one other character before them, runs of marks, and white space that leaves its last
+/// character to what follows.
 fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = text;
