@@ -53,8 +53,8 @@ struct Place {
 pub(crate) struct DistinctFilter<'m> {
     trial: Trial<'m>,
     row: &'m mut dyn Row,
-    /// Tokens that lead to no dead end, and tokens that some thread survives. PERF: where a scope holds a thousand
-    /// numbers, the same few tokens are on the way to many of them.
+    /// Tokens already checked for dead ends, and tokens already tried. PERF: where a scope holds a thousand numbers,
+    /// the same few tokens are on the way to many of them.
     leading: FxHashSet<u32>,
     living: FxHashSet<u32>,
     /// Tokens that were added.
@@ -100,7 +100,7 @@ impl DistinctFilter<'_> {
         let in_value = !in_string || self.trial.threads.iter().any(may_be_value);
         let place = Place { in_string, in_value };
         // The first value of a scope is always new and has a way out after it, unless the scope may not close without
-        // another.
+        // another. In a narrow scope even the first value may lead to a dead end.
         let is_first = |index: ScopeId, register: Register| {
             register.is_empty() && register.may_close() && !program.open().is_narrow_scope(index)
         };
@@ -134,7 +134,7 @@ impl DistinctFilter<'_> {
         }
         let mut begun = false;
         for (index, register) in open {
-            // The current value can be extended far, but a token may end it and begin a value of which none is new.
+            // The current value can be extended far, but a token may end it and begin another value that cannot be new.
             let may_begin = match program.scope(index).values {
                 Values::Endless => false,
                 _ if register.is_empty() => true,
@@ -167,12 +167,12 @@ impl DistinctFilter<'_> {
         let words =
             if program.open().is_narrow_scope(index) { program.network().followed_words().len() } else { 0 };
         let seen = self.trial.registers.count(register) + words;
-        // The current value is either the only one for a while, or a new one begins after it.
+        // Either the current value is the only one for a while (`in_long`), or a new one begins after it.
         let in_long = place.in_string && place.in_value;
         let goes_on = || self.trial.threads.iter().all(|thread| self.trial.goes_on(thread, seen));
         match program.scope(index).values {
             Values::Endless => false,
-            // Zero cannot be extended, and others not without limit.
+            // Zero cannot be extended, and other integers not forever.
             Values::Integers => self.trial.threads.iter().any(|thread| {
                 let is_integer = |(leaf, _)| program.leaf(leaf).is_integers();
                 thread.leaf().is_some_and(is_integer)
@@ -215,8 +215,8 @@ impl DistinctFilter<'_> {
             && !self.trial.may_be_checked(thread)
             && !self.trial.arena.forks(thread.stack)
         {
-            // This string is not part of a value that must be new, and there is only one thread. So whichever token
-            // ends the string leads where the text leads now, until another value must follow.
+            // This string is not part of a value that must be new, and there is only one thread. So whatever ends the
+            // string has a way out, as the text has one now, until another value must follow.
             return self.keep_commas(in_string);
         }
         let place = self.place_in_free_string();
@@ -401,8 +401,8 @@ impl DistinctFilter<'_> {
         }
     }
 
-    /// Follows the trie along the rest of a string, and removes all tokens after its end, unless the value is new to
-    /// some thread.
+    /// Follows the trie along the rest of a string. If no thread survives that rest, all tokens below are removed; if
+    /// the value is not new to some thread, they are tried one by one.
     fn filter_path(&mut self, trie: &Trie, rest: &[u8]) {
         let mut node = Trie::ROOT;
         for &byte in rest {
@@ -415,7 +415,8 @@ impl DistinctFilter<'_> {
         }
         let refused = self.trial.registers.refused();
         if self.trial.is_alive_after(rest) {
-            // The value may belong to another scope, like the key of a nested object; then it is new to every thread.
+            // Otherwise the value belongs to another scope, like the key of a nested object, and is new to every
+            // thread.
             if self.trial.registers.refused() > refused {
                 self.keep_living(&below);
             }

@@ -19,7 +19,7 @@ use crate::seen::Seen;
 pub(super) struct Above {
     /// Scopes for which all required values can be written on the path.
     open: SmallVec<[ScopeId; 4]>,
-    /// The words written on a path on which no other check can fail; `None` if no such path is known.
+    /// The words (as bits) written on a path on which no other check can fail; `None` if no such path is known.
     pub(super) words: Option<u128>,
     /// The same for an infinite path; see [`crate::program::Exits`].
     pub(super) infinite: Option<u128>,
@@ -149,7 +149,7 @@ impl Trial<'_> {
         self.has_more(thread, values).then_some(values)
     }
 
-    /// Returns an upper bound of the values that the scopes on a stack have seen or may need, plus one.
+    /// Returns how many values the scopes on a stack have seen or may need at most, plus one.
     pub(super) fn values_below(&self, stack: StackId) -> usize {
         self.scopes_below(stack, true).iter().fold(1usize, |sum, &(index, register)| {
             let finite = self.bound.program().scope(index).finite as usize;

@@ -7,16 +7,16 @@
 //! ```text
 //!   texts      "a":   "b":   "a":[                 · ─"─▶ · ─a,b─▶ · ─"─▶ · ─:─▶ · ─[─▶ ·
 //! ```
-//! This works as long as the effect of a byte does not depend on the text before it. It does only where a value ends
-//! that must be new. Then there are two ways to continue:
+//! This works as long as the effect of a byte does not depend on the text before it. There is one exception: the end of
+//! a value that must be new. Then there are two ways to continue:
 //!
 //! * Strings are *alike* if they were not seen, no scope wants them, and they need no other string. Whichever of them
 //!   is written, the threads continue in the same way, and are out or not. So the first of them represents all, until
 //!   another value ends.
-//! * Otherwise a text is followed alone.
+//! * Otherwise each text is followed individually.
 //!
-//! If no thread of a place is out, whether there is a way out may depend on every value, so there, too, a text is
-//! followed alone. To tell places apart, stacks and registers keep their numbers while a graph lives.
+//! If no thread of a place is out, whether there is a way out may depend on every value, so there, too, each text is
+//! followed individually. To tell places apart, stacks and registers keep their numbers while a graph lives.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -108,8 +108,8 @@ impl Path<'_> {
 }
 
 impl Trial<'_> {
-    /// Reports for each of many texts whether it leads to no dead end. The texts must be in descending order: a prefix
-    /// of a text with a way out has one, too.
+    /// Reports for each of many texts, one by one, whether there is a way out after it. The texts must be in descending
+    /// order: a prefix of a text with a way out has one, too.
     pub(crate) fn each_leads_on<'b>(
         &mut self,
         texts: impl Iterator<Item = &'b [u8]>,

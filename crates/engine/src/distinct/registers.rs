@@ -2,6 +2,7 @@
 //!
 //! A grammar cannot say that the keys of an object differ, so this part of the state is kept outside of it. The frame
 //! of a scope on the stack carries a *register*: a list of values, newest first, that shares its tail with older lists.
+//! Values are kept in a canonical *form* ([`crate::value`]), so that equal values are equal bytes.
 //!
 //! ```text
 //!   {"a": 1, "b": {"a": …         stack:  scope ["a"] ─▶ (after the value) ─▶ scope ["b", "a"] ─▶ bottom
@@ -165,7 +166,7 @@ pub(crate) struct Summary {
     pub(crate) in_token: bool,
     /// Whether there are objects or arrays.
     pub(crate) nested: bool,
-    /// Whether there are other values.
+    /// Whether there are values other than objects and arrays.
     pub(crate) simple: bool,
     /// Whether there are numbers or literals.
     pub(crate) unquoted: bool,

@@ -46,8 +46,8 @@ use crate::value;
 const SEARCH_STEPS: u32 = 400;
 /// Cost of a byte of a completion that was found from another place, in steps of the mask.
 const REPLAY_STEPS: u32 = 40;
-/// Completions are tried after each of the first bytes of a search, this many: where the text ends inside a character,
-/// they continue after it.
+/// Number of bytes at the start of a search after each of which completions are tried: where the text ends inside a
+/// character, they continue after it.
 const BYTES_BEFORE_REPLAY: usize = 3;
 /// Maximum number of completions kept, and the maximum length of each.
 const MAX_COMPLETIONS: usize = 4;
@@ -96,8 +96,7 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     loop {
         let mut dead = Vec::new();
         for &index in &open {
-            // A scope without an answer counts as one with a text, and leaves as many steps to the others as it has
-            // taken.
+            // A scope without an answer counts as one with a text. It takes at most half of the remaining steps.
             buffers.meter.start(steps / 2);
             if has_text(bound, &mut buffers, index, &open) == Some(false) {
                 dead.push(index);
