@@ -40,7 +40,7 @@ struct ScopeAt {
     register: Option<Register>,
 }
 
-/// A stack, entered at some nodes of the trie. It belongs to the matcher or, on a line, to a walk.
+/// A stack, entered at some nodes of the trie. It belongs to the matcher or, on a [`Line`], to a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Behind {
     is_on_line: bool,
@@ -101,7 +101,8 @@ pub(crate) struct LeastView<'m> {
     is_used: bool,
     /// What is known of stacks.
     known: FxHashMap<Behind, Known>,
-    /// How often [`ShortestPaths`] had forgotten everything when `known` was begun; `known` is valid until the next time.
+    /// How often [`ShortestPaths`] had forgotten everything when `known` was begun; `known` is valid until the next
+    /// time.
     forgotten: u32,
     /// Number of steps left for all questions together.
     steps_left: u64,

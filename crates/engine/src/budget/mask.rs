@@ -56,8 +56,8 @@ pub(crate) struct BudgetMask<'j> {
     /// threads.
     asked: FxHashMap<Box<[Standing]>, bool>,
     /// What is known of tokens that lead to these threads, while equal stacks have equal numbers. PERF: in free text
-    /// tens of thousands of tokens lead to the same few threads, and judging them took four fifths of a mask (`speed
-    /// budget`).
+    /// tens of thousands of tokens lead to the same few threads; judging them took four fifths of a mask
+    /// (`speed budget`).
     judged: FxHashMap<Box<[Thread]>, (Verdict, bool)>,
 }
 
