@@ -239,7 +239,7 @@ pub enum CompileError {
     LostNeed {
         /// The place of the scope.
         place: Place,
-        /// The key.
+        /// The key that needs another one.
         one: Box<str>,
         /// The key that it needs.
         other: Box<str>,

@@ -209,7 +209,7 @@ fn is_integers(grammar: &Grammar, leaves: &Leaves<'_>, id: ExprId) -> bool {
     leaves.of(body(grammar, id)).is_some_and(|leaf| leaves.is_integers(leaf))
 }
 
-/// Returns the expression that a rule, or a chain of rules, stands for.
+/// Follows a rule, or a chain of rules, to the expression that defines it.
 pub(crate) fn body(grammar: &Grammar, mut id: ExprId) -> ExprId {
     // Bounded, because a rule may stand for itself. Such a rule is not a value.
     for _ in grammar.rules() {

@@ -2,9 +2,9 @@
 //!
 //! | place of the thread | computation |
 //! |---|---|
-//! | in a leaf that cannot be confused with what follows it | shared bitset or list of inner tokens, and a walk over the suffixes |
-//! | in a JSON string that excludes some words | the mask of the plain string, minus the tokens that would complete such a word |
-//! | in a leaf that has room for most tokens | the mask of the leaf without a limit, minus the tokens that are too long |
+//! | in a leaf that cannot be confused with what follows it | shared inner tokens, and a walk over the suffixes |
+//! | in a JSON string that excludes some words | mask of the plain string, minus tokens that complete a word |
+//! | in a leaf that has room for most tokens | mask of the leaf without a limit, minus tokens that are too long |
 //! | elsewhere: a literal, a choice of keys, punctuation | walk over the vocabulary's trie, pruned at once |
 //!
 //! The last row is the definition. The others must equal it bit by bit, and [`Strategy::Reference`] lets tests request

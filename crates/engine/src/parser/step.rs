@@ -275,7 +275,7 @@ pub(crate) fn step_others<S: Stacks>(
     merge(program, stacks, next);
 }
 
-/// Checks whether nothing but the end of the text is below a stack.
+/// Checks whether only the end of the text is below a stack.
 pub(crate) fn is_last<S: Stacks>(stacks: &mut S, buffers: &mut Buffers, stack: StackId) -> bool {
     let mut frames = core::mem::take(&mut buffers.frames);
     frames.clear();

@@ -8,7 +8,7 @@
 //! computed once for all grammars.
 //!
 //! The walk runs on a [`Line`](super::line::Line): the frames below the thread, taken from the matcher's stacks one by
-//! one and only when a token reaches them. The result depends on nothing but what was visited (`library/memo.rs`).
+//! one and only when a token reaches them. The result depends only on what was visited (`library/memo.rs`).
 
 use core::ops::RangeInclusive;
 use std::sync::Arc;
@@ -331,7 +331,7 @@ impl Walker {
             return None;
         }
         let Place::Cell(cell) = program.place(state) else { return None };
-        // A cell that may return is handled only if nothing but the end of the text follows it, as in free text.
+        // A cell that may return is handled only if only the end of the text follows it, as in free text.
         let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
         if apart.is_empty() || cell.returns && !is_last(walk.stacks, walk.buffers, thread.stack) {
             return None;

@@ -8,7 +8,7 @@
 //!   [ item ("," item)* ]      behind an item: "]" leads out      behind the comma: an item comes first, and must be new
 //! ```
 //! Before a leaf with infinitely many values, its check counts as passed. A scope that requires some values counts as
-//! passed if all of them can be written, whatever was written before ([`super::required`]).
+//! passed if all of them can be written, no matter what was written before ([`super::required`]).
 
 use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -139,7 +139,7 @@ impl Paths {
 /// The paths to the ends of a network's machines.
 ///
 /// A path is *infinite* if it passes a leaf with infinitely many values, or a machine that calls itself and writes more
-/// with each round. A value that is written on such a path can always be new, whatever its scope has seen.
+/// with each round. A value that is written on such a path can always be new, no matter what its scope has seen.
 #[derive(Debug)]
 pub(crate) struct Exits {
     paths: Paths,
@@ -278,7 +278,7 @@ impl Finder<'_> {
 
     /// Returns the machines that reach a call of themselves, or of another such machine, after a nonzero digit or a
     /// bracket. Each round of such a machine makes another value. Where a scope keeps a word set, a round may write at
-    /// most one of its words, and only in a scope of its own, because no word comes twice.
+    /// most one of its words, and only in a new scope, because no word comes twice.
     fn growing(&self) -> Vec<MachineId> {
         let (network, joints) = (self.network, self.joints);
         let count = network.machines.len();

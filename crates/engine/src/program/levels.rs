@@ -7,8 +7,8 @@
 //!   [ { "id": 7, "tags": [ "a"      the array of tags, the object and the outer array: a token without a bracket ends none of them
 //! ```
 //! So a token without a closing bracket does not affect scopes below a bracketed level. If the level is part of a value
-//! that must be new, there must also be infinitely many such values, whatever comes before the bracket. In that case
-//! the level is *ample*. Both are properties of nodes, computed once for a program.
+//! that must be new, there must also be infinitely many such values, no matter what comes before the bracket. In that
+//! case the level is *ample*. Both are properties of nodes, computed once for a program.
 
 use maskwright_automata::Grouped;
 

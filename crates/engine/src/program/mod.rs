@@ -161,7 +161,7 @@ pub(crate) struct Cell {
     /// The words of which one must come first; see [`words`].
     pub(crate) awaited: Option<Awaited>,
     apart: OnceLock<Apart>,
-    /// The same, if nothing but the end of the text follows the machine.
+    /// The same, if only the end of the text follows the machine.
     apart_last: OnceLock<Apart>,
     /// See [`Program::repeats_itself`].
     repeats: OnceLock<bool>,
@@ -687,7 +687,7 @@ impl Program {
     }
 
     /// Returns the state after the checks of a state that does nothing else; other states are returned as they are.
-    /// Returns `None` if several paths lead on from a check.
+    /// Returns `None` if there are other paths or several checks.
     pub(crate) fn unchecked(&self, mut state: NetState) -> Option<NetState> {
         while let Place::Cell(cell) = self.place(state) {
             match (cell.kind, &*cell.calls) {

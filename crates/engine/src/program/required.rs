@@ -696,7 +696,7 @@ impl<'n> Written<'n> {
         let Node::Call { callee, next } = self.all_machines.get(node) else { return 0 };
         let next = self.all_machines.joints.at(next);
         let leads_on = ends.all.contains(&next);
-        // Whether the rest of the path is sufficient, whatever comes before it.
+        // Whether the rest of the path is sufficient, no matter what comes before it.
         let is_enough = ends.infinite.as_ref().map_or(leads_on, |infinite| infinite.contains(&next));
         if callee == Callee::Check {
             return if is_enough { self.checks.get(&node).copied().unwrap_or(0) } else { 0 };

@@ -12,9 +12,9 @@
 //! thread may enter it: after the last key no comma is allowed, and of `"name"` and `"nick"` only `"na` is allowed if
 //! the other was written.
 //!
-//! That is sufficient if the scope can continue after every word, whatever was seen: it may end, and if required words
-//! are missing, each of them may come next. A word that others need counts as required once one of those was seen.
-//! Objects whose members depend on one another in no other way satisfy this, and it is proved for each scope
+//! That is sufficient if the scope can continue after every word, no matter what was seen: it may end, and if required
+//! words are missing, each of them may come next. A word that others need counts as required once one of those was
+//! seen. Objects whose members depend on one another in no other way satisfy this, and it is proved for each scope
 //! ([`ScopeWords`]). All other scopes list their values.
 
 use std::cell::OnceCell;
@@ -584,7 +584,7 @@ impl<'n> ScopeWords<'n> {
             && (!self.requires() || self.has_required(node, None) || self.is_followed(machine))
     }
 
-    /// Finds the nodes from which the scope can continue whatever was seen before.
+    /// Finds the nodes from which the scope can continue, no matter what was seen before.
     fn find_good(&self) -> Vec<bool> {
         let Some(seen) = &self.seen else { return Vec::new() };
         let mut good = vec![false; self.nodes.len()];
