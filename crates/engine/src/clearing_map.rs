@@ -1,6 +1,7 @@
-//! A map that is read by many, grows now and then, and forgets everything when it is full.
+//! A map that many threads read, that grows rarely, and that drops all its entries when it is full.
 //!
-//! What is forgotten can be made again, and whoever uses it holds it: so nothing has to be known about who uses what.
+//! A dropped entry can always be computed again, and users of an entry keep their own copy of it. So the map does not
+//! need to track who uses what.
 
 use core::borrow::Borrow;
 use core::hash::Hash;
@@ -15,17 +16,18 @@ pub(crate) struct ClearingMap<K, V> {
 }
 
 impl<K: Eq + Hash, V> ClearingMap<K, V> {
-    /// A map with these entries, and later no more than so many.
+    /// Creates a map with these entries. After that it holds at most `most` entries.
     pub(crate) fn new(entries: impl IntoIterator<Item = (K, V)>, most: usize) -> Self {
         Self { map: RwLock::new(entries.into_iter().collect()), most }
     }
 
-    /// A writer that panicked left the map as it was: entries are made before.
+    /// Locks the map for reading. A poisoned lock is fine: entries are computed before they are inserted, so a writer
+    /// that panicked has left the map as it was.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, FxHashMap<K, V>> {
         self.map.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of a key.
+    /// Returns a copy of the value of a key.
     pub(crate) fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -34,7 +36,8 @@ impl<K: Eq + Hash, V> ClearingMap<K, V> {
         self.read().get(key).cloned()
     }
 
-    /// Adds an entry, unless somebody was faster, and hands over what is there.
+    /// Adds an entry, unless another thread has already added one, and passes the entry that is now in the map to
+    /// `get`.
     pub(crate) fn add<T>(&self, key: K, value: V, get: impl FnOnce(&V) -> T) -> T {
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         if map.len() >= self.most {

@@ -1,47 +1,47 @@
-//! Counters of counted repetition, as sets of values.
+//! Counters of counted repetitions, as sets of values.
 //!
-//! In `(x{1,20} ?){1,50}` the text `xxxx` has many readings: one round of four, two rounds, and so on. What a reading has counted does
-//! not matter; what matters is how much may still come. A count of `c` units within `{min,max}` leaves room for `min - c` to `max - c`
-//! more, a *window*. Two readings that differ in a count alone are one reading with the union of their windows:
+//! In `(x{1,20} ?){1,50}` the text `xxxx` has many readings: one round of four, two rounds, and so on. The count of a
+//! reading matters only through what may still follow. After `c` units, `{min,max}` leaves a *window*: at least `min -
+//! c` and at most `max - c` more. Two readings that differ only in their count become one reading with the union of
+//! their windows:
 //!
 //! ```text
 //!   {3,20}  after 1 unit   [2, 19]
 //!           after 3 units  [0, 17]     together [0, 19]
 //! ```
-//! Windows that overlap or touch become one, so a set is nearly always a single window, and a window inside another disappears: what can
-//! stop earlier and go on longer is all that is kept. The language behind a set is the union of the languages behind its windows, so
-//! nothing is lost.
+//! Windows that overlap or touch are merged, and a window inside another disappears. So a set is nearly always a single
+//! window. The language of a set is the union of the languages of its windows, so merging loses nothing.
 //!
-//! A [`Count`] is a plain number as long as one number says it all, which is the case for every unambiguous text. Other sets are interned
-//! in [`CountSets`].
+//! A [`Count`] is a plain number as long as one number describes the set, which is true for every unambiguous text.
+//! Other sets are interned in [`CountSets`].
 
 use smallvec::SmallVec;
 
 use crate::store::Slices;
 
-/// How many units may follow: at least `need`, at most `room`.
+/// A number of units that may follow: at least `need`, at most `room`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Window {
     pub(crate) need: u32,
-    /// [`UNBOUNDED`] if there is no maximum.
+    /// The maximum, or [`UNBOUNDED`].
     pub(crate) room: u32,
 }
 
-/// No maximum.
+/// Stands for "no maximum".
 pub(crate) const UNBOUNDED: u32 = u32::MAX;
 
-/// Disjoint windows that do not touch, ascending.
+/// Disjoint windows that do not touch, in ascending order.
 pub(crate) type Windows = SmallVec<[Window; 2]>;
 
 /// The bounds of a counted repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) min: u32,
-    /// [`UNBOUNDED`] if there is no maximum.
+    /// The maximum, or [`UNBOUNDED`].
     pub(crate) max: u32,
 }
 
-/// Units that were begun: a number, or the number of a set in [`CountSets`].
+/// The number of units that have begun: a plain number, or the id of a set in [`CountSets`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Count(u32);
 
@@ -50,14 +50,14 @@ const IS_SET: u32 = 1 << 31;
 impl Count {
     pub(crate) const ZERO: Self = Self(0);
 
-    /// A single value.
+    /// Returns the count that is this single number.
     #[inline]
     pub(crate) fn of(units: u32) -> Self {
         debug_assert!(units < IS_SET, "texts are shorter than that");
         Self(units)
     }
 
-    /// The first unit, counted no further than it matters.
+    /// Returns the count after the first unit. Without a maximum, counting stops at the minimum.
     #[inline]
     pub(crate) fn first(bounds: Bounds) -> Self {
         Self(if bounds.max == UNBOUNDED { bounds.min.min(1) } else { 1 })
@@ -72,27 +72,27 @@ impl Count {
         self.0
     }
 
-    /// The value, if it is a single one.
+    /// Returns the number, if the count is a single one.
     #[inline]
     pub(crate) fn single(self) -> Option<u32> {
         (self.0 & IS_SET == 0).then_some(self.0)
     }
 
-    /// A value for display: the only one, or nothing.
+    /// Returns a number for display: the count if it is a single number, otherwise 0.
     pub(crate) fn shown(self) -> u32 {
         self.single().unwrap_or(0)
     }
 }
 
 impl Bounds {
-    /// What may follow `units`.
+    /// Returns the window that is left after `units` units.
     #[inline]
     pub(crate) fn window(self, units: u32) -> Window {
         let room = if self.max == UNBOUNDED { UNBOUNDED } else { self.max.saturating_sub(units) };
         Window { need: self.min.saturating_sub(units), room }
     }
 
-    /// The number of units that leaves exactly this window, if there is one.
+    /// Returns the number of units after which exactly this window is left, if there is one.
     fn units(self, window: Window) -> Option<u32> {
         let units = if self.max == UNBOUNDED {
             self.min.checked_sub(window.need)?
@@ -103,7 +103,7 @@ impl Bounds {
     }
 }
 
-/// All sets of one program. Sets are never removed; there are as many as texts have led to.
+/// All count sets of one program. Sets are never removed; only those that texts have led to exist.
 #[derive(Debug)]
 pub(crate) struct CountSets {
     sets: Slices<Window>,
@@ -114,7 +114,7 @@ impl CountSets {
         Self { sets: Slices::new() }
     }
 
-    /// What may follow a count.
+    /// Returns the windows that are left at a count.
     #[inline]
     pub(crate) fn windows(&self, count: Count, bounds: Bounds) -> Windows {
         match count.single() {
@@ -123,13 +123,13 @@ impl CountSets {
         }
     }
 
-    /// The windows of a count that is not a single number.
+    /// Returns the windows of a count that is not a single number.
     #[cold]
     fn set(&self, count: Count) -> &[Window] {
         self.sets.get(count.0 & !IS_SET)
     }
 
-    /// The count behind which these windows follow.
+    /// Returns the count for which exactly these windows are left.
     fn count(&self, windows: &[Window], bounds: Bounds) -> Count {
         if let &[only] = windows
             && let Some(units) = bounds.units(only)
@@ -139,12 +139,12 @@ impl CountSets {
         Count(self.intern(windows) | IS_SET)
     }
 
-    /// The number of a set, the same for equal sets.
+    /// Returns the id of a set. Equal sets have equal ids.
     pub(crate) fn intern(&self, windows: &[Window]) -> u32 {
         self.sets.number(windows)
     }
 
-    /// The count after one more unit; nothing if there is no room for it.
+    /// Returns the count after one more unit, or `None` if there is no room for it.
     #[inline]
     pub(crate) fn advance(&self, count: Count, bounds: Bounds) -> Option<Count> {
         match count.single() {
@@ -165,12 +165,12 @@ impl CountSets {
         (!windows.is_empty()).then(|| self.count(&windows, bounds))
     }
 
-    /// At least so many units may follow, and any number of them.
+    /// Returns a count after which at least `need` units must follow, without a maximum.
     pub(crate) fn unlimited(&self, need: u32) -> Count {
         Count(self.intern(&[Window { need, room: UNBOUNDED }]) | IS_SET)
     }
 
-    /// Whether nothing more is needed.
+    /// Checks whether the repetition may stop at this count.
     #[inline]
     pub(crate) fn may_stop(&self, count: Count, bounds: Bounds) -> bool {
         match count.single() {
@@ -179,7 +179,7 @@ impl CountSets {
         }
     }
 
-    /// How many units may follow at most.
+    /// Returns the greatest number of units that may follow.
     #[inline]
     pub(crate) fn room(&self, count: Count, bounds: Bounds) -> u32 {
         match count.single() {
@@ -189,12 +189,12 @@ impl CountSets {
         }
     }
 
-    /// How many units must follow at least.
+    /// Returns the least number of units that must follow.
     pub(crate) fn need(&self, count: Count, bounds: Bounds) -> u32 {
         self.windows(count, bounds)[0].need
     }
 
-    /// Both counts.
+    /// Returns the union of two counts.
     pub(crate) fn union(&self, a: Count, b: Count, bounds: Bounds) -> Count {
         if a == b {
             return a;
@@ -204,7 +204,7 @@ impl CountSets {
         self.count(&normalize(windows), bounds)
     }
 
-    /// Whether whatever may follow `b` may follow `a`.
+    /// Checks whether each number of units that may follow `b` may also follow `a`, window by window.
     pub(crate) fn contains(&self, a: Count, b: Count, bounds: Bounds) -> bool {
         if a == b {
             return true;
@@ -216,14 +216,14 @@ impl CountSets {
         self.windows(b, bounds).iter().all(is_inside)
     }
 
-    /// A count as far as somebody sees who looks no further than `far` units: what is missing, and what is left. Equal numbers mean
-    /// equal views.
+    /// Returns a key for a count as seen by an observer that looks at most `far` units ahead. Counts with equal keys
+    /// are indistinguishable for it.
     #[inline]
     pub(crate) fn view(&self, count: Count, bounds: Bounds, far: u32) -> u64 {
         self.view_of_room(count, bounds, far, u32::MAX)
     }
 
-    /// The same for somebody to whom any room from `enough` on is the same.
+    /// Returns the same key for an observer that does not distinguish rooms of `enough` units or more.
     #[inline]
     pub(crate) fn view_of_room(&self, count: Count, bounds: Bounds, far: u32, enough: u32) -> u64 {
         let clamp = |window: Window| Window { need: window.need.min(far), room: window.room.min(far) };
@@ -242,14 +242,15 @@ impl CountSets {
     }
 }
 
-/// Exactly so much room and any room from there on are two views.
+/// Returns the key of a single window. A flag marks `room >= enough`, so this key differs from that of any smaller
+/// room.
 #[inline]
 fn one_view(Window { need, room }: Window, enough: u32) -> u64 {
     let room = if room >= enough { u64::from(enough) | 1 << 31 } else { u64::from(room) };
     u64::from(need) << 32 | room
 }
 
-/// Sorts windows and joins those that overlap or touch.
+/// Sorts windows and merges those that overlap or touch.
 fn normalize(mut windows: Windows) -> Windows {
     windows.sort_unstable();
     let mut joined = Windows::new();
@@ -268,14 +269,14 @@ fn normalize(mut windows: Windows) -> Windows {
 mod tests {
     use super::*;
 
-    /// The numbers of units up to a limit that may follow a count.
+    /// Returns the numbers of units, up to a limit, that may follow a count.
     fn follow(sets: &CountSets, count: Count, bounds: Bounds, limit: u32) -> Vec<u32> {
         let windows = sets.windows(count, bounds);
         let may = |units: &u32| windows.iter().any(|w| w.need <= *units && *units <= w.room);
         (0..=limit).filter(may).collect()
     }
 
-    /// Unions, steps and views against sets of numbers, for all small bounds and all pairs of counts.
+    /// Compares unions, steps and views with sets of numbers, for all small bounds and all pairs of counts.
     #[test]
     fn counts_are_sets_of_what_may_follow() {
         const LIMIT: u32 = 12;

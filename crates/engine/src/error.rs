@@ -1,47 +1,47 @@
-//! Why a token, or some bytes, could not be accepted.
+//! The reasons why a token or some bytes cannot be accepted.
 
 use core::fmt;
 
-/// Why a token, or some bytes, could not be accepted. The matcher is unchanged.
+/// The reason why a token or some bytes could not be accepted. The matcher is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MatchError {
     /// The token cannot come next.
     NotAllowed {
-        /// How many of its bytes could have been accepted.
+        /// The number of its bytes that could have been accepted.
         bytes: usize,
     },
     /// The text is not complete, so it cannot end here.
     NotComplete,
-    /// The end was accepted before.
+    /// The end was already accepted.
     Terminated,
     /// The token is unused, or stands for no text.
     NoText,
     /// There is no such token in the vocabulary.
     UnknownToken,
-    /// Fewer steps were taken than were to be undone.
+    /// There are fewer steps to undo than requested.
     NothingToUndo {
-        /// How many steps could be undone.
+        /// The number of steps that can be undone.
         steps: usize,
     },
-    /// The text is so ambiguous that following all its readings passes a limit.
+    /// The text is so ambiguous that following all its readings exceeds a limit.
     TooAmbiguous,
     /// The mask, or taking the token, needs more steps than [`Limits::mask_steps`](crate::Limits::mask_steps).
     TooManySteps {
         /// The limit.
         steps: u64,
-        /// The rule of the grammar in which the text stands.
+        /// The grammar rule in which the text currently is.
         rule: Box<str>,
     },
-    /// The work was told to stop, by the [cancel token](maskwright_automata::CancelToken) of the thread.
+    /// The work was canceled by the [cancel token](maskwright_automata::CancelToken) of the OS thread.
     Cancelled,
-    /// The grammar allows it, but then the text, or a limited part of it, could not be completed in time.
+    /// The grammar allows the token, but the text, or a limited part of it, could then not be completed in time.
     OutOfTokens,
-    /// Another engine behind the same interface gave up, for this reason. It cannot go on.
+    /// Another engine behind the same interface gave up for this reason. It cannot continue.
     GaveUp(Box<str>),
     /// The buffer for the mask is too small.
     MaskTooShort {
-        /// How many words it needs.
+        /// The number of words that the mask needs.
         words: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! From a grammar and a vocabulary to token masks.
+//! Turns a grammar and a vocabulary into token masks.
 //!
 //! ```text
 //!   Grammar ──compile──▶ Program ──┐
@@ -6,10 +6,11 @@
 //!   Vocabulary ──▶ Library ────────┘
 //! ```
 //!
-//! A grammar becomes a *network*: one small automaton for each rule, with calls between them, and *leaves* – tables for the
-//! regular pieces (strings, numbers, whitespace) that are shared by all grammars. A matcher follows the text through the network;
-//! which states exist is found out on the way. The mask of a state is put together from what the vocabulary
-//! does inside a leaf, which is known once and for all, and a short walk over what can follow.
+//! A grammar is compiled to a *network*: a small NFA for each rule, with calls between them, and *leaves*, tables for
+//! the regular parts (strings, numbers, whitespace) that all grammars share. A matcher follows the text through the
+//! network and builds the states of the network as it visits them. The mask of a state combines two things: what the
+//! vocabulary does inside a leaf, which is computed once for all grammars, and a short walk over what can follow the
+//! leaf.
 
 mod ahead;
 mod budget;

@@ -1,30 +1,32 @@
-//! How much a constraint may cost.
+//! Limits on what a constraint may cost.
 
-/// Limits on compiling and matching. They are counted in steps and bytes, never in time, so that a
-/// constraint that compiles on one machine compiles on all.
+/// Limits on compiling and matching. They count steps and bytes, never time, so a constraint that compiles on one
+/// machine compiles on all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Expressions in a grammar.
+    /// The number of expressions in a grammar.
     pub exprs: usize,
-    /// How deep the operands of an expression may nest, not counting rules.
+    /// The depth to which the operands of an expression may nest, not counting rules.
     pub depth: u32,
-    /// Nodes of the network.
+    /// The number of nodes in the network.
     pub nodes: usize,
-    /// States of one leaf's table. Beyond it the leaf becomes part of the network, which is built lazily.
+    /// The number of states in the table of one leaf. A leaf beyond this limit becomes part of the network, which is
+    /// built lazily.
     pub leaf_states: usize,
-    /// Steps for building one leaf's table.
+    /// The number of steps for building the table of one leaf.
     pub leaf_steps: usize,
-    /// Bytes that building one leaf's table may take.
+    /// The number of bytes that building the table of one leaf may take.
     pub leaf_bytes: usize,
-    /// Bytes of all tables of a constraint together.
+    /// The number of bytes in all tables of a constraint together.
     pub table_bytes: usize,
-    /// Partial parses that a matcher follows at the same time.
+    /// The number of partial parses that a matcher follows at the same time.
     pub parses: usize,
-    /// Entries of a matcher's stack.
+    /// The number of entries in a matcher's stacks.
     pub stack: usize,
-    /// Steps for one mask, or for taking one token. A step is about as long as looking at one node of the vocabulary's trie, some nanoseconds.
+    /// The number of steps for one mask, or for accepting one token. A step takes about as long as visiting one node of
+    /// the vocabulary's trie: some nanoseconds.
     pub mask_steps: u64,
 }
 

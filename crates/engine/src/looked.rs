@@ -1,8 +1,9 @@
-//! How much was looked at to find states of the network that nobody had visited before.
+//! Counts the nodes that are visited to build new states of the network.
 //!
-//! States are found where they are asked for, deep inside a step, and remembered for everybody. What finding one costs depends on the
-//! grammar: after left recursion a state may be a set of thousands of nodes, and a step takes as long as a thousand others. So it is counted
-//! here, for each thread, and the meter of a mask asks now and then.
+//! States are built on demand, deep inside a step, and are then cached for everybody. The cost of building one depends
+//! on the grammar: after the removal of left recursion a state may be a set of thousands of nodes, and the step takes
+//! as long as a thousand others. So the nodes are counted here, per OS thread, and the meter of a mask adds the count
+//! from time to time.
 
 use core::cell::Cell;
 
@@ -10,21 +11,21 @@ thread_local! {
     static LOOKED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What a node costs that is looked at to find a new state, in steps of a mask.
+/// The cost of visiting one node while a new state is built, in steps of a mask.
 pub(crate) const NODE_STEPS: u64 = 4;
 
-/// So many nodes were looked at.
+/// Adds this many visited nodes to the count.
 #[inline]
 pub(crate) fn count(nodes: usize) {
     LOOKED.set(LOOKED.get().saturating_add(nodes as u64));
 }
 
-/// So many steps of a mask were taken where there is no meter.
+/// Adds this many mask steps to the count. For code that has no meter.
 pub(crate) fn count_steps(steps: u64) {
     count((steps / NODE_STEPS) as usize);
 }
 
-/// How many nodes were looked at by this thread since the last call.
+/// Returns the number of nodes that this OS thread has visited since the last call, and resets it.
 pub(crate) fn take() -> u64 {
     LOOKED.take()
 }

@@ -5,10 +5,10 @@ use core::hash::Hash;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-/// Up to this many, looking through a list beats hashing.
+/// Up to this many items, searching a list is faster than hashing.
 const FEW: usize = 24;
 
-/// A set that starts as a list.
+/// A set that starts as a list and overflows into a hash set.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen<T> {
     few: SmallVec<[T; FEW]>,
@@ -22,7 +22,7 @@ impl<T> Default for Seen<T> {
 }
 
 impl<T: Copy + Eq + Hash> Seen<T> {
-    /// Adds an item; whether it is new.
+    /// Adds an item. Returns whether it is new.
     #[inline]
     pub(crate) fn insert(&mut self, item: T) -> bool {
         if self.few.contains(&item) {

@@ -1,9 +1,8 @@
-//! The one cache type: append-only, hash-consing, read without a lock.
+//! The cache type of the engine: append-only, hash-consing, and lock-free to read.
 //!
-//! Whatever the engine finds out lazily – a determinised state, a mask – is interned here once and then
-//! shared by all matchers of all threads. Reading is two atomic loads; only the insertion of something
-//! new takes a lock. Nothing is ever moved or removed, so a reference handed out stays good for as long
-//! as the store lives.
+//! Everything that the engine computes lazily (a determinized state, a mask) is interned here once and then shared by
+//! the matchers of all threads. A read takes two atomic loads; only inserting a new entry takes a lock. Entries are
+//! never moved or removed, so a reference stays valid as long as the store lives.
 //!
 //! ```text
 //!   ids      1 2 3 4 … 16 │ 17 … 48 │ 49 … 112 │ …        entries live in chunks that double in size,
@@ -12,8 +11,8 @@
 //!   tables   [ . 3 . . 1 . . 2 ] ──grow──▶ [ … ]          open addressing; 0 marks a free slot
 //! ```
 //!
-//! When a table is half full the writer builds one of twice the size and publishes it. A reader that
-//! still looks at the old table can only miss, and whoever misses looks again under the lock.
+//! When a table is half full, the writer builds one of twice the size and publishes it. A reader that still uses the
+//! old table can miss an entry, but never find a wrong one, and after a miss it looks again under the lock.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -22,13 +21,13 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 
-/// The first chunk holds this many entries.
+/// The number of entries in the first chunk.
 const FIRST: u32 = 16;
 const CHUNKS: usize = 26;
 const TABLES: usize = 27;
 
-/// Slices with numbers, the same for equal ones. PERF: made when there is a first slice, because an empty [`Store`] is a kilobyte, and every constraint has
-/// several of these that few ever use.
+/// Interned slices: equal slices have equal numbers. PERF: the store is created with the first slice, because an empty
+/// [`Store`] takes a kilobyte, and every constraint has several of these that are rarely used.
 #[derive(Debug)]
 pub(crate) struct Slices<T>(OnceLock<Box<Store<Box<[T]>>>>);
 
@@ -37,14 +36,14 @@ impl<T: Clone + Eq + Hash> Slices<T> {
         Self(OnceLock::new())
     }
 
-    /// The number of a slice.
+    /// Returns the number of a slice.
     pub(crate) fn number(&self, slice: &[T]) -> u32 {
         let hash = |slice: &[T]| FxBuildHasher.hash_one(slice);
         let store = self.0.get_or_init(|| Box::new(Store::new()));
         store.intern(hash(slice), |known| **known == *slice, |known| hash(known), || slice.into())
     }
 
-    /// The slice with a number, which must have come from here.
+    /// Returns the slice with a number, which must come from this instance.
     pub(crate) fn get(&self, number: u32) -> &[T] {
         self.0.get().expect("a number was given").get(number)
     }
@@ -57,12 +56,12 @@ impl<T: Clone + Eq + Hash> Slices<T> {
     }
 }
 
-/// An append-only table of `T`, numbered from 1. Id 0 is never used: it means "not known yet".
+/// An append-only table of `T` with ids from 1. Id 0 is never used: it means "not known yet".
 pub(crate) struct Store<T> {
     chunks: [OnceLock<Box<[OnceLock<T>]>>; CHUNKS],
     tables: [OnceLock<Box<[AtomicU32]>>; TABLES],
     current: AtomicUsize,
-    /// The number of entries; also what serialises the writers.
+    /// The number of entries. Its lock also serializes the writers.
     len: Mutex<u32>,
 }
 
@@ -76,7 +75,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// The entry with this id, which must have come from this store.
+    /// Returns the entry with this id, which must come from this store.
     #[inline]
     pub(crate) fn get(&self, id: u32) -> &T {
         let (chunk, at) = place(id);
@@ -86,14 +85,14 @@ impl<T> Store<T> {
             .expect("an id is handed out only after its entry was written")
     }
 
-    /// Looks for an entry without taking the lock. A miss is not final: see [`Self::intern`].
+    /// Finds an entry without taking the lock. A miss is not final; see [`Self::intern`].
     #[inline]
     pub(crate) fn find(&self, hash: u64, same: impl Fn(&T) -> bool) -> Option<u32> {
         let table = self.tables[self.current.load(Ordering::Acquire)].get()?;
         self.probe(table, hash, &same).ok()
     }
 
-    /// The id of the entry that is the `same`, which is made and inserted if there is none.
+    /// Returns the id of the entry for which `same` holds. Makes and inserts one if there is none.
     pub(crate) fn intern(
         &self,
         hash: u64,
@@ -104,7 +103,7 @@ impl<T> Store<T> {
         if let Some(id) = self.find(hash, &same) {
             return id;
         }
-        // A writer that panicked left the store consistent: entries are published last.
+        // A writer that panicked has left the store consistent, because entries are published last.
         let mut len = self.len.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.table_with_room(*len, &rehash);
         let slot = match self.probe(table, hash, &same) {
@@ -122,24 +121,24 @@ impl<T> Store<T> {
         id
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         *self.len.lock().unwrap_or_else(PoisonError::into_inner) as usize
     }
 
-    /// All entries, in the order of their ids.
+    /// Iterates over all entries in the order of their ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         (1..=self.len() as u32).map(|id| self.get(id))
     }
 
-    /// What the store itself occupies, without what its entries point to.
+    /// Returns the bytes that the store itself occupies, without what its entries point to.
     pub(crate) fn heap_bytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().filter_map(OnceLock::get).map(|c| c.len()).sum();
         let tables: usize = self.tables.iter().filter_map(OnceLock::get).map(|t| t.len()).sum();
         chunks * size_of::<OnceLock<T>>() + tables * size_of::<AtomicU32>()
     }
 
-    /// The id of the matching entry, or the free slot where it would go.
+    /// Returns the id of the matching entry, or else the free slot for it.
     #[inline]
     fn probe(&self, table: &[AtomicU32], hash: u64, same: &impl Fn(&T) -> bool) -> Result<u32, usize> {
         let wrap = table.len() - 1;
@@ -153,7 +152,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// The current table, grown first if it is half full. Called under the lock.
+    /// Returns the current table, grown first if it is half full. Must be called under the lock.
     fn table_with_room(&self, len: u32, rehash: &impl Fn(&T) -> u64) -> &[AtomicU32] {
         let current = self.current.load(Ordering::Acquire);
         let size = |number: usize| (FIRST as usize * 2) << number;
@@ -185,7 +184,7 @@ fn free_slots(size: usize) -> Box<[AtomicU32]> {
     (0..size).map(|_| AtomicU32::new(0)).collect()
 }
 
-/// Chunk and position of an id: chunk k holds `FIRST << k` entries.
+/// Returns the chunk of an id and its position there. Chunk k holds `FIRST << k` entries.
 #[inline]
 fn place(id: u32) -> (usize, usize) {
     let at = id - 1 + FIRST;
@@ -193,7 +192,7 @@ fn place(id: u32) -> (usize, usize) {
     (chunk as usize, (at - (FIRST << chunk)) as usize)
 }
 
-/// Uses the high bits too: the hasher's low bits alone are weak.
+/// Mixes the high bits of a hash into the low ones, which are weak on their own.
 #[inline]
 fn spread(hash: u64) -> usize {
     (hash ^ (hash >> 32)) as usize

@@ -1,25 +1,26 @@
-//! JSON values as bytes that are equal where the values are.
+//! A canonical form of JSON values: bytes that are equal where the values are equal.
 //!
-//! Whether two texts say the same is asked where the items of an array, or the keys of an object, must differ. So each value
-//! is brought into one form: strings decoded, numbers as digits and an exponent, members sorted, no white space.
+//! Where the items of an array or the keys of an object must differ, two texts have to be compared as values. So each
+//! value is brought into one *form*: strings decoded, numbers as digits and an exponent, members sorted, no white
+//! space.
 //!
 //! ```text
 //!   "\u0061"                   "a"
 //!   1.50e1                     15e0
 //!   { "b": [ ], "a": -0 }      {"a":0e0,"b":[]}
 //! ```
-//! Strings keep the escapes of `"` and `\` and no others. That makes the form of a prefix a prefix of the form, which is what
-//! [`prefix`] is for.
+//! Strings keep the escapes of `"` and `\` and no others. So the form of a prefix is a prefix of the form, which
+//! [`prefix`] relies on.
 //!
-//! Where a value begins is found by reading backwards from its end: a quote is the beginning of a string if an even number of
-//! backslashes stands before it.
+//! The beginning of a value is found by reading backwards from its end: a quote begins a string if an even number of
+//! backslashes comes before it.
 
 use std::borrow::Cow;
 
 /// Values that nest deeper are compared as texts.
 const DEPTH: usize = 256;
 
-/// The form of a string.
+/// Returns the form of a string.
 pub(crate) fn of_string(text: &str) -> Box<[u8]> {
     let mut form = Vec::with_capacity(text.len() + 2);
     form.push(b'"');
@@ -28,7 +29,7 @@ pub(crate) fn of_string(text: &str) -> Box<[u8]> {
     form.into()
 }
 
-/// A text that has the form of a string.
+/// Returns a JSON text whose form is the given form of a string.
 pub(crate) fn spelled(form: &[u8]) -> Cow<'_, [u8]> {
     let is_lone = |byte: u8, next: u8| byte == 0xED && next >= 0xA0;
     if !form.iter().any(|byte| *byte < b' ') && !form.windows(2).any(|pair| is_lone(pair[0], pair[1])) {
@@ -53,12 +54,12 @@ pub(crate) fn spelled(form: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(text)
 }
 
-/// Whether a form is that of an array or an object.
+/// Checks whether a form is that of an array or an object.
 pub(crate) fn is_nested(form: &[u8]) -> bool {
     matches!(form.first(), Some(b'[' | b'{'))
 }
 
-/// The form of the value that a text ends with; `None` if it does not end with one.
+/// Returns the form of the value at the end of a text, or `None` if the text does not end with a value.
 pub(crate) fn ending(text: &[u8]) -> Option<Vec<u8>> {
     let text = &text[start(text)?..];
     let mut form = Vec::with_capacity(text.len());
@@ -69,7 +70,7 @@ pub(crate) fn ending(text: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Where the value begins that a text ends with.
+/// Returns the position at which the value at the end of a text begins.
 pub(crate) fn start(text: &[u8]) -> Option<usize> {
     match text.last()? {
         b'"' => opening_quote(&text[..text.len() - 1], usize::MAX),
@@ -82,14 +83,14 @@ pub(crate) fn start(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether a text ends in a number that has a fraction or an exponent.
+/// Checks whether a text ends in a number with a fraction or an exponent.
 pub(crate) fn ends_in_fraction(text: &[u8]) -> bool {
     let number = &text[start(text).unwrap_or(text.len())..];
     matches!(number.first(), Some(b'-' | b'0'..=b'9'))
         && number.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
 }
 
-/// Looks back for a quote that is not escaped, at most so many bytes far.
+/// Finds the last unescaped quote among the last `far` bytes.
 pub(crate) fn opening_quote(text: &[u8], far: usize) -> Option<usize> {
     let first = text.len().saturating_sub(far);
     let quotes = (first..text.len()).rev().filter(|&at| text[at] == b'"');
@@ -119,8 +120,8 @@ fn opening_bracket(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The form of the beginning of a string, up to its last whole character, and whether that is all; `text` starts behind the
-/// quote.
+/// Returns the form of the beginning of a string, up to its last complete character, and whether that is all of it.
+/// `text` starts after the quote.
 pub(crate) fn prefix(text: &[u8]) -> (Vec<u8>, bool) {
     let mut form = Vec::with_capacity(text.len() + 1);
     form.push(b'"');
@@ -133,7 +134,7 @@ pub(crate) fn prefix(text: &[u8]) -> (Vec<u8>, bool) {
     (form, true)
 }
 
-/// The forms of the strings that are complete in a text, which begins outside of strings.
+/// Returns the forms of the complete strings in a text. The text must begin outside of a string.
 pub(crate) fn strings(text: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = Vec::new();
     let mut reader = Reader { text, at: 0 };
@@ -148,7 +149,7 @@ pub(crate) fn strings(text: &[u8]) -> Vec<Vec<u8>> {
     forms
 }
 
-/// The form of the end of a string, with its quote; `None` if there is no quote that is not escaped.
+/// Returns the form of the end of a string, with its quote, or `None` if there is no unescaped quote.
 pub(crate) fn rest(text: &[u8]) -> Option<Vec<u8>> {
     let mut form = Vec::with_capacity(text.len());
     let mut reader = Reader { text, at: 0 };
@@ -159,7 +160,7 @@ pub(crate) fn rest(text: &[u8]) -> Option<Vec<u8>> {
     Some(form)
 }
 
-/// A character that needs no decoding.
+/// Appends a byte that needs no decoding.
 fn push_plain(byte: u8, form: &mut Vec<u8>) {
     if matches!(byte, b'"' | b'\\') {
         form.push(b'\\');
@@ -218,11 +219,11 @@ impl Reader<'_> {
         self.take(b'"')
     }
 
-    /// One byte of a string, or one escape.
+    /// Reads one character of a string, or one escape.
     fn character(&mut self, form: &mut Vec<u8>) -> Option<()> {
         let byte = self.peek()?;
         if byte != b'\\' {
-            // The beginning of a character beyond ASCII goes with the rest of it.
+            // A character beyond ASCII is read as a whole.
             let length = match byte {
                 0xC0..=0xDF => 2,
                 0xE0..=0xEF => 3,
@@ -258,7 +259,7 @@ impl Reader<'_> {
                 let mut buffer = [0; 4];
                 c.encode_utf8(&mut buffer).bytes().for_each(|byte| push_plain(byte, form));
             }
-            // Half of a pair alone: no character, but still different from others.
+            // A lone surrogate is not a character, but must still differ from other values.
             None => form.extend_from_slice(&[
                 0xE0 | (decoded >> 12) as u8,
                 0x80 | (decoded >> 6 & 0x3F) as u8,
@@ -268,7 +269,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// The number behind `\u`.
+    /// Returns the number after `\u`.
     fn unit(&self, at: usize) -> Option<u32> {
         let escape = self.text.get(at..at + 6)?;
         let digits = escape.strip_prefix(b"\\u")?;
@@ -276,7 +277,7 @@ impl Reader<'_> {
         digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
     }
 
-    /// All digits but zeros at the ends, and an exponent of ten.
+    /// Appends all digits except zeros at both ends, and an exponent of ten.
     fn number(&mut self, form: &mut Vec<u8>) -> Option<()> {
         let negative = self.take(b'-').is_some();
         let mut digits = Vec::new();

@@ -5,20 +5,20 @@
 //!                                     │                    └─────▶ (b'i') ─▶ (b'c') …
 //!                                     └─────▶ (b'a') ─▶ (b'g') …
 //! ```
-//! A cell is a set of nodes, one for each alternative that a text may be in. Where thousands of alternatives begin alike, there is a set of
-//! thousands of nodes for every byte that they share. In a tree there is one node.
+//! A cell is a set of nodes, one for each alternative that a text may be in. Where thousands of alternatives have a
+//! common prefix, each byte of that prefix makes a set of thousands of nodes. In a tree, it is one node.
 //!
-//! It matters most for choices that are spread over a *chain*: `a? b? c? …` as nested splits, and the optional keys of an object as rules,
-//! each of which may end with a call of the next.
+//! This matters most for choices that are spread over a *chain*: `a? b? c? …` as nested splits, and the optional keys
+//! of an object as rules, each of which may end with a call of the next.
 //!
 //! ```text
 //!   from0 ::= "\"name\"" … | from1
 //!   from1 ::= "\"nick\"" … | from2
 //! ```
-//! Cells follow such tail calls ([`Network::wide_closure`]), so without trees there is a set of n nodes for every place in the chain,
-//! and all of them together are quadratic in n. The tree of `from0` is the tree of `from1` with one more word: only the nodes
-//! along that word are new, and all others are shared with `from1`. So the trees of a chain together have about as many nodes
-//! as its words have bytes.
+//! Cells follow such tail calls ([`Network::wide_closure`]). Without trees there is a set of n nodes for every place in
+//! the chain, and all of them together are quadratic in n. The tree of `from0` is the tree of `from1` with one more
+//! word: only the nodes along that word are new, and all others are shared with `from1`. So the trees of a chain
+//! together have about as many nodes as its words have bytes.
 //!
 //! Narrow choices are left alone: their cells are small, and building trees would cost more than it saves.
 
@@ -31,17 +31,19 @@ use crate::seen::Seen;
 
 /// A choice with more alternatives than this becomes a tree.
 pub(crate) const WIDE_CHOICE: usize = 64;
-/// The start of a machine may hold this many nodes that are not a single byte. They share nothing, and each tree of a chain has
-/// a copy of their list.
+/// The start of a machine may hold this many nodes that are not a single byte. They cannot be shared, and each tree of
+/// a chain has a copy of their list.
 const OTHERS: usize = 16;
 /// A split with more branches than this is used as it is.
 const BRANCHES: usize = 256 + OTHERS;
-/// How long a common beginning may be. The bytes behind it are not shared.
+/// The length up to which common prefixes are shared.
 const DEPTH: usize = 256;
-/// How many branches may be written for each node of the network. Trees that have much in common would be merged again and again.
+/// The number of branches that may be written for each node of the network. Without a limit, trees that have much in
+/// common would be merged again and again.
 const FUEL: usize = 32;
 
-/// Makes trees of the wide splits from node `first` on. Splits come behind the splits that they lead to, but for loops.
+/// Makes trees of the wide splits from node `first` on. Except in loops, splits come after the splits that they lead
+/// to.
 pub(crate) fn factor_splits(network: &mut Network, first: NodeId) -> Result<(), CompileError> {
     let range = NodeRange { start: first, end: network.end() };
     let mut trees = Trees { fuel: range.len() as usize * FUEL, network };
@@ -66,7 +68,7 @@ pub(crate) fn factor_splits(network: &mut Network, first: NodeId) -> Result<(), 
     Ok(())
 }
 
-/// Makes trees of the starts of machines that begin long chains of tail calls, and notes how wide every start is.
+/// Makes trees of the starts of machines that begin long chains of tail calls, and records the width of every start.
 pub(crate) fn factor_starts(network: &mut Network, max_nodes: usize) -> Result<(), CompileError> {
     let starts: usize = network.machines.iter().map(|machine| machine.start.len()).sum();
     if starts <= WIDE_CHOICE {
@@ -88,7 +90,7 @@ pub(crate) fn factor_starts(network: &mut Network, max_nodes: usize) -> Result<(
     Ok(())
 }
 
-/// The machine that a node calls, if the caller ends where the callee does.
+/// Returns the machine that a node calls, if the caller ends where the callee does.
 fn tail_callee(network: &Network, node: NodeId) -> Option<MachineId> {
     match network.nodes[node.index()] {
         Node::Call { callee: Callee::Machine(machine), next }
@@ -100,12 +102,13 @@ fn tail_callee(network: &Network, node: NodeId) -> Option<MachineId> {
     }
 }
 
-/// All machines, each behind those that its start calls last. There is no left recursion any more, so there is such an order.
+/// Returns all machines, each after those that its start calls in tail position. The order exists because left
+/// recursion was removed.
 fn callees_first(network: &Network) -> Result<Vec<MachineId>, CompileError> {
     let mut order = Vec::with_capacity(network.machines.len());
     let mut is_done = vec![false; network.machines.len()];
     let mut work = Vec::new();
-    // Callees come behind their callers as a rule, so that there is little to put on the stack.
+    // Callees usually come after their callers, so there is little to put on the stack.
     for machine in network.machine_ids().rev() {
         work.push(machine);
         while let Some(&machine) = work.last() {
@@ -129,7 +132,7 @@ fn callees_first(network: &Network) -> Result<Vec<MachineId>, CompileError> {
     Ok(order)
 }
 
-/// How many nodes a start has, tail calls followed. What is reached in two ways counts twice.
+/// Returns the number of nodes at a start, with tail calls followed. A node that is reached twice counts twice.
 fn width(network: &Network, machine: MachineId) -> u32 {
     let of = |&node: &NodeId| match tail_callee(network, node) {
         Some(callee) => network.machines[callee.index()].width,
@@ -141,7 +144,7 @@ fn width(network: &Network, machine: MachineId) -> u32 {
 /// The alternatives of a tree.
 #[derive(Default)]
 struct Choice {
-    /// Nodes that take a single byte, a different one each.
+    /// Nodes that take a single byte each, all of them different.
     singles: Vec<NodeId>,
     others: Vec<NodeId>,
 }
@@ -157,13 +160,13 @@ impl Choice {
 
 struct Trees<'n> {
     network: &'n mut Network,
-    /// How many more branches may be written.
+    /// The number of branches that may still be written.
     fuel: usize,
 }
 
 impl Trees<'_> {
-    /// Gives a machine a start in which common beginnings are shared. Returns false, and leaves it as it is, if there is too much
-    /// that cannot be.
+    /// Gives a machine a start in which common prefixes are shared. If too much cannot be shared, leaves the machine as
+    /// it is and returns false.
     fn make_start(&mut self, machine: MachineId, is_tree: &[bool]) -> bool {
         let (nodes, targets) = (self.network.nodes.len(), self.network.targets.len());
         let Some(list) = self.start(machine, is_tree) else {
@@ -193,7 +196,7 @@ impl Trees<'_> {
                 _ => own.push(node),
             }
         }
-        // The others are added to the largest tree.
+        // The other trees are merged into the largest one.
         called.sort_by_key(|&callee| self.network.machines[callee.index()].start.len());
         let mut choice = Choice::default();
         if let Some(largest) = called.pop() {
@@ -212,7 +215,7 @@ impl Trees<'_> {
         Some(choice.into_list())
     }
 
-    /// The byte that a node takes, if it is only one, and what follows.
+    /// Returns the byte that a node takes and the next node, if it takes only one byte.
     fn single(&self, node: NodeId) -> Option<(u8, NodeId)> {
         match self.network.nodes[node.index()] {
             Node::Byte { low, high, next } if low == high => Some((low, next)),
@@ -220,7 +223,7 @@ impl Trees<'_> {
         }
     }
 
-    /// Adds an alternative.
+    /// Adds an alternative to a choice.
     fn add(&mut self, choice: &mut Choice, node: NodeId, depth: usize) {
         let Some((byte, next)) = self.single(node) else {
             if choice.others.last() != Some(&node) {
@@ -241,10 +244,11 @@ impl Trees<'_> {
         }
     }
 
-    /// A node that goes on as both of these do.
+    /// Returns a node that continues as both of these do.
     fn union(&mut self, a: NodeId, b: NodeId, depth: usize) -> NodeId {
         if must_stop() {
-            // What was built so far is no tree, but says the same; whoever asked for it looks for himself.
+            // What was built so far is not a tree, but matches the same texts. The caller checks for cancellation
+            // itself.
             self.fuel = 0;
         }
         if depth == DEPTH || self.fuel == 0 {
@@ -260,7 +264,7 @@ impl Trees<'_> {
         self.network.split(&list)
     }
 
-    /// The nodes that splits lead to from a node; the node itself if there are too many.
+    /// Returns the nodes that splits lead to from a node, or the node itself if there are too many.
     fn branches(&self, node: NodeId) -> SmallVec<[NodeId; 8]> {
         let is_split = |node: NodeId| matches!(self.network.nodes[node.index()], Node::Split { .. });
         let mut found = SmallVec::new();

@@ -1,9 +1,9 @@
-//! What can be said of each expression before anything is built: can it match at all, can it match
-//! nothing, is it regular, how big is it.
+//! Facts about each expression that are needed before anything is built: can it match at all, can it match the empty
+//! text, is it regular, how big is it.
 //!
-//! The first three are least fixpoints over the rules. Expressions come in an order in which operands
-//! precede their users, so one pass settles everything but the rules, and a few passes most grammars; from then on a
-//! change is carried to the users that it concerns, and a chain of 20,000 rules costs 20,000 steps, not their square.
+//! The first three are least fixpoints over the rules. Operands precede the expressions that use them, so one pass
+//! resolves everything except the rules, and a few passes resolve most grammars. After that, each change is propagated
+//! only to the users that it affects, so a chain of 20,000 rules costs 20,000 steps, not their square.
 
 use maskwright_automata::{Grouped, must_stop, must_stop_now};
 use maskwright_grammar::{Expr, ExprId, Grammar};
@@ -11,46 +11,47 @@ use maskwright_grammar::{Expr, ExprId, Grammar};
 use super::CompileError;
 use crate::seen::Seen;
 
-/// A regular rule up to this size, or with [few parts](Facts::few_parts), becomes a table; a larger one stays in the network, which
-/// is lazy.
+/// A regular rule up to this size, or with [few parts](Facts::few_parts), becomes a table. A larger one stays in the
+/// network, which is lazy.
 pub(crate) const LEAF_SIZE: u32 = 96;
 
 /// Facts about every expression of a grammar, by its index.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    /// Some text matches.
+    /// Whether some text matches.
     pub(crate) productive: Vec<bool>,
-    /// The empty text matches.
+    /// Whether the empty text matches.
     pub(crate) nullable: Vec<bool>,
-    /// Regular, without JSON strings and without large counts: can be one table, if it is small enough. What is counted
-    /// far belongs to a counter, because every number would be a state with a mask of its own.
+    /// Whether the expression is regular, without JSON strings and without large counts, so that it can be one table if
+    /// it is small enough. Large counts are left to a counter, because in a table every number would be a state with
+    /// its own mask.
     pub(crate) plain: Vec<bool>,
-    /// How many nodes the expression takes when repetitions and plain rules are written out.
+    /// The number of nodes that the expression takes when repetitions and plain rules are written out.
     pub(crate) size: Vec<u32>,
-    /// For the plain body of a rule with a size beyond [`LEAF_SIZE`]: its different parts are small together, like those of a
+    /// For the plain body of a rule larger than [`LEAF_SIZE`], whether its distinct parts are small together, as in a
     /// number with nineteen digits.
     pub(crate) few_parts: Vec<bool>,
-    /// How deep operands nest, rules not followed.
+    /// The depth of nested operands, without following rules.
     pub(crate) depth: Vec<u32>,
-    /// How many expressions and rules use it as an operand.
+    /// The number of expressions and rules that use it as an operand.
     pub(crate) uses: Vec<u32>,
 }
 
-/// What the leaves that must be built to be understood turned out to be.
+/// Facts that are known only after leaves were built.
 pub(crate) trait Known {
-    /// For `And`, `Not` and `JsonString`: does some text match, and does the empty one?
+    /// For `And`, `Not` and `JsonString`, returns whether some text matches, and whether the empty text does.
     fn leaf(&self, id: ExprId) -> (bool, bool);
-    /// Whether a scope is known to match nothing.
+    /// Checks whether a scope is known to match nothing.
     fn is_dead(&self, scope: ExprId) -> bool;
 }
 
 /// A repetition with more rounds is left to a counter.
 const COUNTED: u32 = 16;
-/// A body of this size may have few parts.
+/// A larger body is not checked for having few parts.
 const LEAF_TREE: u32 = 1 << 16;
-/// So many are few.
+/// The greatest total size of a few parts.
 const LEAF_PARTS: u32 = 512;
-/// So many passes over all expressions are tried before changes are followed one by one.
+/// The number of passes over all expressions before changes are propagated one by one.
 const PASSES: usize = 4;
 
 pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Result<Facts, CompileError> {
@@ -90,7 +91,7 @@ const PRODUCTIVE: u8 = 1;
 const NULLABLE: u8 = 2;
 const PLAIN: u8 = 4;
 
-/// What is known of an expression, given what is known of others.
+/// Computes the facts of an expression from those of the others.
 fn facts_of(grammar: &Grammar, known: &impl Known, id: ExprId, bits: &[u8]) -> u8 {
     let of = |id: &ExprId| bits[id.index()];
     let all = |parts: &[ExprId]| parts.iter().fold(PRODUCTIVE | NULLABLE | PLAIN, |sum, part| sum & of(part));
@@ -114,14 +115,14 @@ fn facts_of(grammar: &Grammar, known: &impl Known, id: ExprId, bits: &[u8]) -> u
         Expr::JsonString(_) => leaf(),
         Expr::Scope { .. } if known.is_dead(id) => 0,
         Expr::Scope { body: inner, .. } | Expr::Distinct(inner) => of(inner) & !PLAIN,
-        // In no token only nothing can be written.
+        // Without tokens, only the empty text can be written.
         Expr::Limit { body, tokens: 0 } if of(body) & NULLABLE == 0 => 0,
         Expr::Limit { body, .. } => of(body) & !PLAIN,
         Expr::Rule(rule) => of(&grammar.rule(*rule).expr()),
     }
 }
 
-/// The size of one expression, given those of its operands.
+/// Returns the size of an expression, given the sizes of its operands.
 fn measure(grammar: &Grammar, expr: &Expr, size: &[u32]) -> u32 {
     let of = |id: &ExprId| size[id.index()];
     match expr {
@@ -150,7 +151,8 @@ fn few_parts(grammar: &Grammar, size: &[u32], order: &[u32]) -> Result<Vec<bool>
     for rule in grammar.rules() {
         is_body[rule.expr().index()] = true;
     }
-    // What has a part with many parts has many itself, so that a chain of rules is not gone down again from each of its members.
+    // An expression with a part that has many parts has many as well. So a chain of rules is not descended again from
+    // each of its members.
     let mut many = vec![false; size.len()];
     for at in order.iter().map(|at| *at as usize) {
         let has_many = |id: &ExprId| many[id.index()];
@@ -170,7 +172,7 @@ fn few_parts(grammar: &Grammar, size: &[u32], order: &[u32]) -> Result<Vec<bool>
     Ok(few)
 }
 
-/// The size of the different parts of a plain expression together, or anything more than [`LEAF_PARTS`].
+/// Returns the total size of the distinct parts of a plain expression, or any number greater than [`LEAF_PARTS`].
 fn count_parts(grammar: &Grammar, root: usize) -> u32 {
     let (mut work, mut seen, mut sum) = (vec![root], Seen::default(), 0u32);
     while let Some(at) = work.pop() {
@@ -195,12 +197,12 @@ fn count_parts(grammar: &Grammar, root: usize) -> u32 {
     sum
 }
 
-/// The least solution for all expressions together, and the order in which they became plain.
+/// Computes the least solution for all expressions, and the order in which they became plain.
 fn least(grammar: &Grammar, known: &impl Known) -> Result<(Vec<u8>, Vec<u32>), CompileError> {
     let mut least = Least { bits: vec![0; grammar.exprs().len()], order: Vec::new() };
     least.order.reserve(least.bits.len());
-    // Most grammars are settled by one or two passes; knowing who uses whom would cost more than that. Another pass is
-    // needed if something was learned of a rule that an earlier expression calls.
+    // Most grammars are resolved by one or two passes, and computing the users of each expression would cost more than
+    // that. Another pass is needed if there is a new fact about a rule that an earlier expression calls.
     let mut called = vec![false; least.bits.len()];
     for _ in 0..PASSES {
         let mut again = false;
@@ -222,14 +224,14 @@ fn least(grammar: &Grammar, known: &impl Known) -> Result<(Vec<u8>, Vec<u32>), C
     Ok((least.bits, least.order))
 }
 
-/// What is known so far.
+/// The facts known so far.
 struct Least {
     bits: Vec<u8>,
     order: Vec<u32>,
 }
 
 impl Least {
-    /// Adds to what is known of an expression. Returns what is new.
+    /// Adds facts about an expression. Returns the new ones.
     fn learn(&mut self, at: usize, found: u8) -> u8 {
         let new = found & !self.bits[at];
         if new & PLAIN != 0 {
@@ -239,8 +241,8 @@ impl Least {
         new
     }
 
-    /// Carries everything that is learned to the users that it concerns, until there is nothing new. Long lists of operands are not
-    /// looked through again for each of them: they count the operands of which something is not known yet.
+    /// Propagates all facts to the users that they affect, until nothing is new. Long lists of operands are not
+    /// searched again for each operand: they count the operands for which a fact is still missing.
     fn spread(&mut self, grammar: &Grammar, known: &impl Known) -> Result<(), CompileError> {
         let users = Users::of(grammar);
         let ids: Vec<ExprId> = grammar.expr_ids().collect();
@@ -297,13 +299,13 @@ fn count_off(missing: &mut [u32; 3], bits: u8, number: u32) {
     }
 }
 
-/// The facts that no operand is missing any more.
+/// Returns the facts that are missing for no operand.
 fn settled(missing: &[u32; 3]) -> u8 {
     let of = |(count, bit): (&u32, u8)| if *count == 0 { bit } else { 0 };
     missing.iter().zip([PRODUCTIVE, NULLABLE, PLAIN]).map(of).sum()
 }
 
-/// Who uses an expression: the expressions it is an operand of, and the calls of the rules it defines.
+/// The users of expressions: those that have an expression as an operand, and the calls of the rule that it defines.
 struct Users {
     of_operand: Grouped<u32>,
     of_body: Grouped<u32>,

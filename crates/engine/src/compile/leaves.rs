@@ -1,11 +1,11 @@
-//! Which parts of a grammar become leaves, and building them.
+//! Decides which parts of a grammar become leaves, and builds them.
 //!
-//! Intersections, complements and JSON strings are always leaves. A rule becomes one if it is regular, free
-//! of JSON strings and small: then its states and masks are shared with every other grammar that has
-//! the same rule. Everything else is left to the network.
+//! Intersections, complements and JSON strings are always leaves. A rule becomes a leaf if it is regular, free of JSON
+//! strings, and small. Its states and masks are then shared with every other grammar that has the same rule. Everything
+//! else is left to the network.
 //!
-//! Building a table costs tens of microseconds, and the same few – number, whitespace – come back in every
-//! schema, so [`AutomatonCache`] keeps them by content.
+//! Building a table takes tens of microseconds, and the same few (number, whitespace) occur in every schema, so
+//! [`AutomatonCache`] keeps them by content.
 
 use std::sync::Arc;
 
@@ -25,31 +25,32 @@ use crate::seen::Seen;
 const TABULATED: u32 = 32;
 /// An expression with a longer description is not cached.
 const KEY_BYTES: usize = 16_384;
-/// A rule becomes a table if that has no more states on the way to it, and takes no more steps.
+/// A rule becomes a table only if building it needs no more states and steps than this.
 const OPTIONAL_STATES: usize = 512;
 const OPTIONAL_STEPS: usize = 20_000;
-/// So many rules may turn out to be too large. A chain of rules would be tried from each of its members.
+/// The number of rules that may turn out to be too large. A chain of rules would be tried from each of its members.
 const FAILURES: u32 = 8;
 
-/// The leaves of one program, while it is being compiled.
+/// The leaves of one program while it is being compiled.
 #[derive(Debug)]
 pub(crate) struct Leaves<'g> {
     grammar: &'g Grammar,
     cache: &'g AutomatonCache,
     limits: automata::Limits,
-    /// The tables in `list`, by their addresses, and the bytes of all leaves; see [`Limits::table_bytes`].
+    /// The addresses of the tables in `list`, to count each once, and the bytes of all leaves; see
+    /// [`Limits::table_bytes`].
     tables: FxHashSet<usize>,
     bytes: usize,
     most_bytes: usize,
     pub(crate) list: Vec<Leaf>,
     by_expr: FxHashMap<ExprId, LeafId>,
-    /// Windows over shared automata that are the same but for the place they are used in.
+    /// The windows over shared automata. Equal ones are the same leaf.
     windows: HashTable<LeafId>,
-    /// Scopes that match nothing.
+    /// The scopes that match nothing.
     pub(crate) dead: &'g [ExprId],
-    /// How many optional tables were too large.
+    /// The number of optional tables that were too large.
     failures: u32,
-    /// Leaves whose language is empty.
+    /// Whether the language of each leaf is empty.
     empty: Vec<bool>,
 }
 
@@ -103,7 +104,7 @@ impl<'g> Leaves<'g> {
         Ok(leaves)
     }
 
-    /// No leaves yet.
+    /// Creates an empty list of leaves.
     pub(crate) fn new(grammar: &'g Grammar, cache: &'g AutomatonCache, limits: &Limits) -> Self {
         let most_bytes = limits.table_bytes;
         let limits = automata::Limits {
@@ -127,12 +128,12 @@ impl<'g> Leaves<'g> {
         }
     }
 
-    /// The leaf that stands for `And`, `Not` and `JsonString`.
+    /// Returns the leaf of an `And`, `Not` or `JsonString`, or of another expression that has become one.
     pub(crate) fn of(&self, id: ExprId) -> Option<LeafId> {
         self.by_expr.get(&id).copied()
     }
 
-    /// Whether a leaf is a string that can always go on.
+    /// Checks whether a leaf is a string that can always be continued.
     pub(crate) fn is_endless(&self, leaf: LeafId) -> bool {
         self.list[leaf.index()].is_endless()
     }
@@ -147,12 +148,12 @@ impl<'g> Leaves<'g> {
         self.list[leaf.index()].room()
     }
 
-    /// Whether so many rules turned out to be too large for a table that only small ones are worth a try.
+    /// Checks whether so many rules were too large for a table that only small ones are worth trying.
     pub(crate) fn has_failed_often(&self) -> bool {
         self.failures >= FAILURES
     }
 
-    /// A leaf for a regular expression, if its table stays within the limits.
+    /// Returns a leaf for a regular expression, if its table stays within the limits.
     pub(crate) fn regular(&mut self, id: ExprId) -> Option<LeafId> {
         if let Some(&leaf) = self.by_expr.get(&id) {
             return Some(leaf);
@@ -160,7 +161,8 @@ impl<'g> Leaves<'g> {
         if self.bytes > self.most_bytes {
             return None;
         }
-        // PERF: seven rules of a grammar for C became tables of 16,384 states that were then too many, 60 ms each.
+        // PERF: seven rules of a grammar for C grew to tables of 16,384 states before they proved too large, 60 ms
+        // each.
         let small = automata::Limits {
             states: self.limits.states.min(OPTIONAL_STATES),
             steps: self.limits.steps.min(OPTIONAL_STEPS),
@@ -175,7 +177,7 @@ impl<'g> Leaves<'g> {
         Some(leaf)
     }
 
-    /// A leaf for `min` to `max` characters of a set.
+    /// Returns a leaf for `min` to `max` characters of a set.
     pub(crate) fn characters(&mut self, set: &CharSet, min: u32, max: u32) -> LeafId {
         let mut key = b"units".to_vec();
         write_class(set, &mut key);
@@ -189,7 +191,7 @@ impl<'g> Leaves<'g> {
         self.window(automaton, min, max)
     }
 
-    /// A leaf for texts of a set with at most so many characters, counted outside the table.
+    /// Returns a leaf for the texts of a set with a maximum number of characters, which is counted outside the table.
     fn short_text(&mut self, id: ExprId) -> Result<Option<LeafId>, CompileError> {
         let Expr::And(parts) = self.grammar.expr(id) else { return Ok(None) };
         let [a, b] = **parts else { return Ok(None) };
@@ -218,7 +220,7 @@ impl<'g> Leaves<'g> {
         Ok(Some(self.window(automaton, 0, max)))
     }
 
-    /// A leaf for the JSON strings whose text lies in a set.
+    /// Returns a leaf for the JSON strings whose text is in a set.
     pub(crate) fn json_leaf(&mut self, text: ExprId) -> Result<LeafId, CompileError> {
         if let Some((min, max)) = self.any_text(text) {
             return Ok(self.window(json_string().clone(), min, max));
@@ -227,7 +229,7 @@ impl<'g> Leaves<'g> {
             return Ok(self.push(Leaf::Text(Box::new(Text::except(words))), false));
         }
         let (parts, min, max) = self.window_of(text);
-        // A window is counted outside the table where that leads into no dead end; otherwise it is part of the set.
+        // A window is counted outside the table if that leads to no dead end. Otherwise it is part of the set.
         let counts = (min, max) != (0, u32::MAX);
         if counts && let Spelled::Table(automaton) = self.spelled(&parts, Some((min, max)))? {
             return Ok(self.window(automaton, min, max));
@@ -241,7 +243,8 @@ impl<'g> Leaves<'g> {
         }
     }
 
-    /// The same as a table with nothing counted outside; `None` if it would be too large.
+    /// Returns the table of the JSON strings whose text is in a set, with nothing counted outside, or `None` if it
+    /// would be too large.
     pub(crate) fn json_table(&mut self, text: ExprId) -> Result<Option<Arc<Automaton>>, CompileError> {
         match self.spelled(&[Part { set: text, star: false }], None)? {
             Spelled::Table(automaton) => Ok(Some(automaton)),
@@ -249,7 +252,8 @@ impl<'g> Leaves<'g> {
         }
     }
 
-    /// The operands of an intersection that say more than how long a text is, and the lengths.
+    /// Returns the operands of an intersection that restrict more than the length of a text, and the bounds on the
+    /// length.
     fn window_of(&self, text: ExprId) -> (Vec<Part>, u32, u32) {
         let operands = match self.grammar.expr(text) {
             Expr::And(parts) => parts,
@@ -273,8 +277,8 @@ impl<'g> Leaves<'g> {
         (parts, low, high)
     }
 
-    /// The table of the JSON strings whose text lies in all of these sets, or the set if the table would be too large, or if
-    /// its length cannot be counted outside.
+    /// Returns the table of the JSON strings whose text is in all of these sets. Returns the set instead if the table
+    /// would be too large, or if its length cannot be counted outside.
     fn spelled(&mut self, parts: &[Part], window: Option<(u32, u32)>) -> Result<Spelled, CompileError> {
         let key = parts.iter().map(|part| describe(self.grammar, part.set)).collect::<Option<Vec<_>>>();
         let key = key.map(|keys| {
@@ -294,7 +298,7 @@ impl<'g> Leaves<'g> {
             return Ok(Spelled::Table(found));
         }
         let mut exprs = automata::Exprs::new();
-        // PERF: without an intersection, sets of states do instead of derivatives, at a third of the time.
+        // PERF: without an intersection, sets of states can be used instead of derivatives, in a third of the time.
         let is_text = parts.iter().any(|part| is_text(self.grammar, part.set));
         let mut sets = if is_text { Vec::new() } else { vec![exprs.utf8_text()] };
         for part in parts {
@@ -304,7 +308,7 @@ impl<'g> Leaves<'g> {
         let set = exprs.and(sets);
         let dfa = match automata::Dfa::build(&mut exprs, set, &self.limits) {
             Ok(dfa) => dfa,
-            // With its lengths the set may be smaller.
+            // Together with the lengths, the set may be smaller.
             Err(_) if window.is_some() => return Ok(Spelled::Set(automata::Dfa::never())),
             Err(error) => return Err(CompileError::leaf(error, parts[0].set)),
         };
@@ -319,7 +323,7 @@ impl<'g> Leaves<'g> {
         Ok(Spelled::Table(automaton))
     }
 
-    /// The window, if the expression is any text of a number of characters.
+    /// Returns the bounds on the length, if the expression is any text with a number of characters.
     fn any_text(&self, text: ExprId) -> Option<(u32, u32)> {
         let is_any = |id: ExprId| matches!(self.grammar.expr(id), Expr::Class(set) if set.is_all());
         match self.grammar.expr(text) {
@@ -330,7 +334,7 @@ impl<'g> Leaves<'g> {
         }
     }
 
-    /// The words, if the expression is any text but a list of words.
+    /// Returns the words, if the expression is any text except a list of words.
     fn all_but(&self, text: ExprId) -> Option<Words> {
         let Expr::Not(inner) = self.grammar.expr(text) else { return None };
         let word = |id: &ExprId| match self.grammar.expr(*id) {
@@ -345,7 +349,7 @@ impl<'g> Leaves<'g> {
         Some(Words::new(words))
     }
 
-    /// The table of a regular expression, from the cache or built now.
+    /// Returns the table of a regular expression, from the cache or newly built.
     fn table(&mut self, id: ExprId, limits: &automata::Limits) -> Result<Arc<Automaton>, CompileError> {
         let key = describe(self.grammar, id);
         if let Some(key) = &key
@@ -403,20 +407,20 @@ impl<'g> Leaves<'g> {
     }
 }
 
-/// A set that the texts of a string lie in: an expression, or any number of it.
+/// A set that contains the text of a string: an expression, or any number of repetitions of it.
 struct Part {
     set: ExprId,
     star: bool,
 }
 
-/// What became of a set of texts.
+/// The result for a set of texts: its table, or the set itself.
 enum Spelled {
     Table(Arc<Automaton>),
     Set(automata::Dfa),
 }
 
-/// Which expressions are matched by themselves, and not only as the operand of an intersection, a complement or
-/// a JSON string.
+/// Computes which expressions are matched directly, and not only as the operand of an intersection, a complement or a
+/// JSON string.
 fn entered(grammar: &Grammar) -> Vec<bool> {
     let mut entered = vec![false; grammar.exprs().len()];
     for expr in grammar.exprs() {
@@ -431,7 +435,8 @@ fn entered(grammar: &Grammar) -> Vec<bool> {
     entered
 }
 
-/// Whether all that an expression matches is UTF-8, as far as can be told from its parts.
+/// Checks whether everything that an expression matches is UTF-8. May return false if that is not visible from its
+/// parts.
 fn is_text(grammar: &Grammar, root: ExprId) -> bool {
     let (mut work, mut seen) = (vec![root], Seen::default());
     while let Some(id) = work.pop() {
@@ -451,7 +456,7 @@ fn is_text(grammar: &Grammar, root: ExprId) -> bool {
     true
 }
 
-/// Says the same of a regular expression without JSON strings in terms of the automata crate.
+/// Translates a regular expression without JSON strings to the expressions of the automata crate.
 fn translate(
     grammar: &Grammar,
     root: ExprId,
@@ -460,8 +465,9 @@ fn translate(
     translate_with(grammar, root, exprs, |_, _| Err(CompileError::NestedJsonString))
 }
 
-/// The same; `string` says what stands for the JSON strings with a text. Every expression is translated once;
-/// operands and rules are visited with an explicit stack, because rules may form long chains. No rule may contain itself.
+/// Does the same; `string` returns the translation of a JSON string with a given text. Every expression is translated
+/// once. Operands and rules are visited with an explicit stack, because rules may form long chains. No rule may contain
+/// itself.
 pub(crate) fn translate_with<E: From<CompileError>>(
     grammar: &Grammar,
     root: ExprId,
@@ -484,7 +490,7 @@ pub(crate) fn translate_with<E: From<CompileError>>(
             }
             continue;
         }
-        // A sequence inside of others is copied for each of them.
+        // Nested sequences are copied at each level, which may take long.
         if must_stop_now() {
             return Err(CompileError::Stopped.into());
         }
@@ -513,11 +519,12 @@ pub(crate) fn translate_with<E: From<CompileError>>(
     Ok(done[&root])
 }
 
-/// How many parts of an expression are looked for when they come again.
+/// The number of parts of an expression that are remembered, to recognize them when they occur again.
 const REPEATED: usize = 256;
 
-/// A description of a regular expression that depends on its content alone, if it is short enough. A part that comes again
-/// is named by its number: in `[0-9] ([0-9] ([0-9] | "") | "")`, of nineteen levels and in several branches, most do.
+/// Returns a description of a regular expression that depends only on its content, if it is short enough. A repeated
+/// part is replaced by its number: in `[0-9] ([0-9] ([0-9] | "") | "")`, with nineteen levels and in several branches,
+/// most parts repeat.
 fn describe(grammar: &Grammar, root: ExprId) -> Option<Vec<u8>> {
     let mut key = Vec::new();
     let mut work = vec![root];

@@ -1,19 +1,18 @@
-//! Left recursion, and where each machine begins.
+//! Removes left recursion, and finds the start nodes of each machine.
 //!
-//! A machine that calls itself before it has taken a byte would be entered for ever. The cure keeps the language:
-//! let K be a set of machines that reach each other by *left* calls, that is by calls made before any byte.
-//! To match A ∈ K is to match, for some B ∈ K, the beginning of B that is not such a call, and then to go up
-//! again: whenever a B is complete, go on behind a left call to B in any member of K; when A is complete, one may
-//! also stop.
+//! A machine that calls itself before it has taken a byte would be entered forever. It is rebuilt with the same
+//! language. Let K be a set of machines that reach each other by *left* calls, that is, by calls made before any byte.
+//! To match A ∈ K, match for some B ∈ K a beginning of B that is not such a call, and then go up again: whenever a B is
+//! complete, continue after a left call to B in any member of K. When A is complete, the match may also end.
 //!
 //! ```text
 //!   e ::= e "+" t | t        A = B = e:   ─▶ (call t) ─▶ ⟨e complete⟩ ─▶ ((final))
 //!                                             ▲              │
 //!                                             └─ (call t) ◀─ (b'+')
 //! ```
-//! So A gets a copy of the nodes of all members, in which the final node of B is a split to what follows the
-//! left calls to B. Recursion through an empty prefix (`a ::= b? a "x"`) needs nothing special: what can be
-//! reached from the start by splits, ways around calls included, is what counts as "before any byte".
+//! So A gets a copy of the nodes of all members. In the copy, the final node of B is a split to what follows the left
+//! calls to B. Recursion through an empty prefix (`a ::= b? a "x"`) needs no special case: "before any byte" means
+//! everything that is reachable from the start by splits, including paths around calls.
 
 use maskwright_automata::{must_stop, must_stop_now};
 use smallvec::SmallVec;
@@ -22,7 +21,7 @@ use super::{CompileError, Place};
 use crate::program::components::components;
 use crate::program::network::{Callee, Machine, MachineId, Network, Node, NodeId, NodeRange};
 
-/// Finds where each machine begins, and rebuilds those that begin with themselves.
+/// Finds the start nodes of each machine, and rebuilds the machines that begin with themselves.
 pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) -> Result<(), CompileError> {
     for machine in 0..network.machines.len() {
         if must_stop_now() {
@@ -44,7 +43,7 @@ pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) ->
         .collect();
     for members in recursive {
         let old: Vec<_> = members.iter().map(|&m| network.machines[m.index()].clone()).collect();
-        // Every member gets a copy of all, so it is known before anything is copied how many nodes there will be.
+        // Every member gets a copy of all members, so the number of nodes is known before anything is copied.
         let size: usize = old.iter().map(|machine| machine.nodes.len() as usize + 1).sum();
         if size.saturating_mul(members.len()).saturating_add(network.nodes.len()) > max_nodes {
             let (place, rules) = (Place::of(old[0].expr), members.len());
@@ -57,7 +56,7 @@ pub(crate) fn resolve_left_recursion(network: &mut Network, max_nodes: usize) ->
     Ok(())
 }
 
-/// The machines that each machine calls before its first byte.
+/// Returns the machines that each machine calls before its first byte.
 fn left_calls(network: &Network) -> Vec<Vec<MachineId>> {
     let callees = |machine: &Machine| {
         let mut callees: Vec<MachineId> = machine
@@ -75,7 +74,7 @@ fn left_calls(network: &Network) -> Vec<Vec<MachineId>> {
     network.machines.iter().map(callees).collect()
 }
 
-/// Gives `members[at]` its copy of the whole component. `old` holds the members as they were.
+/// Gives `members[at]` its copy of the whole component. `old` holds the original members.
 fn rebuild(
     network: &mut Network,
     members: &[MachineId],
@@ -83,12 +82,12 @@ fn rebuild(
     at: usize,
 ) -> Result<(), CompileError> {
     let is_member = |m: MachineId| members.binary_search(&m);
-    // 1. Copy the nodes of every member, one after the other; targets move along.
+    // 1. Copy the nodes of the members one after another, with shifted targets.
     let base = network.end();
     let mut offset = base.0;
     let mut shift = Vec::with_capacity(old.len());
     for machine in old {
-        // Copies lie behind everything else, so nodes only move up.
+        // Copies come after everything else, so nodes only move up.
         shift.push(offset - machine.nodes.start.0);
         offset += machine.nodes.len();
     }
@@ -112,8 +111,8 @@ fn rebuild(
         }
     }
     let exit = network.push(Node::Final);
-    // 2. The first bytes and the first calls that stay outside are the new start; a left call to a member
-    //    B instead adds what follows it to the places where a complete B goes on.
+    // 2. The new start consists of the first bytes and the first calls out of the component. For a left call to a
+    // member B, the node after it is added to the places where a complete B continues.
     let mut start = Vec::new();
     let mut after: Vec<Vec<NodeId>> = vec![Vec::new(); old.len()];
     for (machine, &shift) in old.iter().zip(&shift) {
@@ -146,7 +145,8 @@ fn rebuild(
         let split = network.split_node(&targets);
         network.nodes[(machine.nodes.start.0 + shift[b]) as usize] = split;
     }
-    // A member behind which nothing can go on but the end, as where `a ::= b` and `b ::= a`, ends there itself: then a call in front of that is a tail call.
+    // A member after which only the end can follow, as in `a ::= b` and `b ::= a`, ends there itself. A call before it
+    // is then a tail call.
     let finals = old.iter().zip(&shift).map(|(machine, shift)| NodeId(machine.nodes.start.0 + shift));
     let only_ends = |node: &NodeId| {
         let mut behind = SmallVec::new();
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Machines that begin with one another, in a circle: `m0 ::= m1 "x" | "y"`, `m1 ::= m2 "x" | "y"`, …
+    /// Makes machines that begin with one another, in a circle: `m0 ::= m1 "x" | "y"`, `m1 ::= m2 "x" | "y"`, …
     fn circle(count: u32) -> Network {
         let mut g = GrammarBuilder::new();
         let root = g.declare("root");

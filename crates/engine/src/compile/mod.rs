@@ -1,16 +1,16 @@
-//! From a grammar to a program: a list of passes, a file each.
+//! Compiles a grammar to a program: a list of passes, one file each.
 //!
-//! | pass | what it finds out or builds |
+//! | pass | what it computes or builds |
 //! |---|---|
-//! | [`tokens`] | bytes in place of the tokens that a grammar asks for; the only pass that knows a vocabulary |
+//! | [`tokens`] | bytes in place of the tokens that a grammar requests; the only pass that uses a vocabulary |
 //! | [`leaves`] | tables for intersections, complements and JSON strings |
 //! | [`facts`] | what can match, what may be empty, what is regular and small |
 //! | [`network`] | a small NFA for each rule that the root can reach |
 //! | [`left`] | the same language without left recursion |
 //! | [`factor`] | wide choices as trees |
 //!
-//! Nothing else here knows a vocabulary, and nothing is determinised: that happens while a matcher runs, for the
-//! states that it visits ([`crate::program`]).
+//! No other pass uses a vocabulary, and nothing is determinized here: that happens while a matcher runs, for the states
+//! that it visits ([`crate::program`]).
 
 mod factor;
 mod facts;
@@ -50,7 +50,7 @@ pub fn compile(grammar: &Grammar, cache: &AutomatonCache, limits: &Limits) -> Re
     compile_without(grammar, &[], cache, limits)
 }
 
-/// The same for a grammar of which some scopes are known to match nothing: see
+/// Compiles a grammar of which some scopes are known to match nothing; see
 /// [`BoundProgram::dead_scopes`](crate::BoundProgram::dead_scopes).
 pub fn compile_without(
     grammar: &Grammar,
@@ -61,7 +61,7 @@ pub fn compile_without(
     compile_rest(grammar, (dead, false), cache, limits)
 }
 
-/// The same. The scopes may be dead because they need themselves without an end.
+/// Does the same. With `is_endless`, the scopes are dead because they need themselves in an endless recursion.
 fn compile_rest(
     grammar: &Grammar,
     (dead, is_endless): (&[ExprId], bool),
@@ -75,7 +75,7 @@ fn compile_rest(
     let root = grammar.rule(grammar.root());
     if !facts.productive[root.expr().index()] {
         return Err(match dead.iter().min() {
-            // Operands come before the expressions that use them, so this is the innermost.
+            // Operands come before the expressions that use them, so this is the innermost scope.
             Some(&inner) => CompileError::ValuesRunOut { place: Place::of(inner), is_endless }.named(grammar),
             None => CompileError::Empty { rule: root.name().into() },
         });
@@ -89,7 +89,7 @@ fn compile_rest(
         network::build(grammar, &facts, &mut leaves, limits).map_err(|error| error.named(grammar))?;
     let lost = lost(&network);
     if !lost.scopes.is_empty() {
-        // The value of a key that they require is impossible.
+        // The value of a required key is impossible.
         let is_endless = lost.is_endless && (is_endless || dead.is_empty());
         return compile_rest(grammar, (&[dead, &lost.scopes].concat(), is_endless), cache, limits);
     }
@@ -110,10 +110,11 @@ fn compile_rest(
     }
 }
 
-/// No search decides which of so many required values may still come.
+/// With more required values than this, no search decides which of them may still come.
 const MAX_SEARCHED: usize = 4_096;
 
-/// A scope that requires so many values that it is not proved that each of them can still come, and that no search could find out.
+/// Finds a scope with so many required values that no search could check whether each of them can still come, and for
+/// which that is not proved either. Returns the error for it.
 fn too_many_required(program: &Program) -> Option<CompileError> {
     let scopes = (0..).map(ScopeId).zip(&program.network().scopes);
     let mut large = scopes.filter(|(_, scope)| scope.words.is_none() && scope.required.len() > MAX_SEARCHED);
@@ -121,7 +122,7 @@ fn too_many_required(program: &Program) -> Option<CompileError> {
     Some(CompileError::TooManyRequired { place: Place::of(scope.expr), required: scope.required.len() })
 }
 
-/// What later passes rely on.
+/// Checks what later passes rely on.
 pub(crate) fn check(grammar: &Grammar, limits: &Limits) -> Result<(), CompileError> {
     if grammar.exprs().len() > limits.exprs {
         return Err(CompileError::TooManyExprs { exprs: grammar.exprs().len(), limit: limits.exprs });
@@ -134,7 +135,7 @@ pub(crate) fn check(grammar: &Grammar, limits: &Limits) -> Result<(), CompileErr
     Ok(())
 }
 
-/// The form of a string, for people.
+/// Formats the form of a string for messages.
 fn shown(form: &[u8]) -> Box<str> {
     String::from_utf8_lossy(
         form.strip_prefix(b"\"").and_then(|form| form.strip_suffix(b"\"")).unwrap_or(form),
@@ -142,115 +143,117 @@ fn shown(form: &[u8]) -> Box<str> {
     .into()
 }
 
-/// The names of rules by the expression that defines them, for people.
+/// Returns the names of rules, for messages, with the expressions that define them.
 fn names(grammar: &Grammar) -> Vec<(ExprId, Box<str>)> {
     grammar.rules().iter().map(|rule| (rule.expr(), rule.name().into())).collect()
 }
 
-/// Why a grammar could not be compiled.
+/// The reason why a grammar could not be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// No text at all matches the root.
+    /// No text matches the root.
     Empty {
-        /// The root's name.
+        /// The name of the root.
         rule: Box<str>,
     },
     /// More expressions than [`Limits::exprs`].
     TooManyExprs {
-        /// How many there are.
+        /// The number of expressions.
         exprs: usize,
-        /// How many are allowed.
+        /// The allowed number.
         limit: usize,
     },
     /// Operands nest deeper than [`Limits::depth`].
     TooDeep {
-        /// Where.
+        /// The place of the expression.
         place: Place,
-        /// How deep they nest.
+        /// The depth of the operands.
         depth: u32,
-        /// How deep they may.
+        /// The allowed depth.
         limit: u32,
     },
     /// The network needs more nodes than [`Limits::nodes`].
     TooBig {
-        /// Where they became too many.
+        /// The place at which there were too many.
         place: Place,
-        /// How many nodes are allowed.
+        /// The allowed number of nodes.
         nodes: usize,
     },
-    /// Rules that begin with one another are copied for each of them, and that takes more nodes than [`Limits::nodes`].
+    /// Rules that begin with one another are copied for each of them, and the copies need more nodes than
+    /// [`Limits::nodes`].
     LeftRecursionTooBig {
         /// One of the rules.
         place: Place,
-        /// How many rules begin with one another.
+        /// The number of rules that begin with one another.
         rules: usize,
-        /// How many nodes are allowed.
+        /// The allowed number of nodes.
         nodes: usize,
     },
     /// An intersection, a complement or the condition on a JSON string needs too large a table: more than
     /// [`Limits::leaf_states`], [`Limits::leaf_steps`] or [`Limits::leaf_bytes`].
     Leaf {
-        /// Where it stands.
+        /// The place of the expression.
         place: Place,
-        /// What ran out.
+        /// The limit that was exceeded.
         error: LimitError,
     },
     /// All tables of the grammar together need more bytes than [`Limits::table_bytes`].
     TablesTooBig {
-        /// Where they became too many.
+        /// The place at which there were too many.
         place: Place,
-        /// How many bytes are allowed.
+        /// The allowed number of bytes.
         bytes: usize,
     },
-    /// A JSON string stands inside an intersection, a complement or another JSON string.
+    /// A JSON string is inside an intersection, a complement or another JSON string.
     NestedJsonString,
-    /// The vocabulary has no token that the grammar asks for.
+    /// The vocabulary does not have a token that the grammar requests.
     UnknownToken(String),
-    /// The tokens that the grammar asks for could not be put in.
+    /// The requested tokens could not be replaced by their spellings.
     Tokens(String),
-    /// Values that are told apart stand inside an intersection or a complement.
+    /// Values that must differ are inside an intersection, a complement or a JSON string.
     NestedScope,
-    /// A limit on tokens stands inside an intersection, a complement or a JSON string.
+    /// A limit on tokens is inside an intersection, a complement or a JSON string.
     NestedLimit,
-    /// Tokens are limited somewhere, and somewhere keys are required in any order, or different values are required of which there
-    /// are finitely many.
+    /// The grammar limits tokens somewhere, and elsewhere requires keys in any order, or requires values to differ of
+    /// which there are finitely many.
     LimitedValues,
-    /// No text can be written within the limits on tokens, as far as is known.
+    /// No text is known that keeps the limits on tokens.
     LimitTooSmall,
-    /// Values must differ, and there are not enough of them; or a key is required of which no value is possible.
+    /// Values must differ and there are not enough of them, or a key is required for which no value is possible.
     ValuesRunOut {
-        /// Where.
+        /// The place of the scope.
         place: Place,
-        /// Every value must contain another one.
+        /// Whether the reason is that every value must contain another one.
         is_endless: bool,
     },
     /// So many values are required in any order that it is not known whether each of them can still come.
     TooManyRequired {
-        /// Where.
+        /// The place of the scope.
         place: Place,
-        /// How many are required.
+        /// The number of required values.
         required: usize,
     },
-    /// A key needs another one, which is impossible because the values in it must differ and there are not enough of them.
+    /// A key needs another one, which is impossible because the values in it must differ and there are not enough of
+    /// them.
     LostNeed {
-        /// Where.
+        /// The place of the scope.
         place: Place,
-        /// The key.
+        /// The key that needs another one.
         one: Box<str>,
-        /// The one that it needs.
+        /// The key that it needs.
         other: Box<str>,
     },
     /// A rule begins with a counted repetition of itself.
     LeftRecursionInRepeat {
-        /// Where.
+        /// The place of the rule.
         place: Place,
     },
-    /// The work was told to [stop](maskwright_automata::CancelToken).
+    /// The work was [canceled](maskwright_automata::CancelToken).
     Stopped,
 }
 
-/// A place in a grammar: an expression, and how people call the part that it belongs to.
+/// A place in a grammar: an expression, and a name for the part that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     expr: ExprId,
@@ -262,7 +265,7 @@ impl Place {
         Self { expr, name: Box::default() }
     }
 
-    /// The expression.
+    /// Returns the expression.
     pub fn expr(&self) -> ExprId {
         self.expr
     }
@@ -282,7 +285,7 @@ impl CompileError {
         }
     }
 
-    /// The place that the error is about, if it is about one.
+    /// Returns the place of the error, if it has one.
     pub fn place(&self) -> Option<&Place> {
         match self {
             Self::TooDeep { place, .. }
@@ -298,7 +301,7 @@ impl CompileError {
         }
     }
 
-    /// The same error with another name for its place, such as a JSON pointer.
+    /// Returns the same error with another name for its place, such as a JSON pointer.
     #[must_use]
     pub fn with_place(mut self, name: &str) -> Self {
         match &mut self {
@@ -316,7 +319,7 @@ impl CompileError {
         self
     }
 
-    /// Names the rule that the error is about.
+    /// Names the rule in which the error is.
     fn named(self, grammar: &Grammar) -> Self {
         let Some(place) = self.place() else { return self };
         // Operands come before the expressions that use them.

@@ -1,7 +1,7 @@
 //! Builds the [network](crate::program::network): one machine for each rule.
 //!
-//! Machines are built from the back: to build an expression is to build it *in front of* a node that is
-//! already there. Only productive expressions are built, so every node lies on a path to the final node of its machine.
+//! Machines are built backwards: an expression is built *before* a node that already exists. Only productive
+//! expressions are built, so every node lies on a path to the final node of its machine.
 
 use maskwright_automata::{must_stop, utf8};
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar};
@@ -22,20 +22,20 @@ use crate::program::network::{
 };
 use crate::value;
 
-/// The same for the root: a constraint that is one regular expression. A larger one would take milliseconds to
-/// tabulate before the first mask; the network finds only the states that are visited.
+/// A root that is one regular expression becomes a table up to this size. A larger one would take milliseconds to
+/// tabulate before the first mask; the network builds only the states that are visited.
 const ROOT_LEAF_SIZE: u32 = 512;
 /// A plain rule up to this size is built into its callers.
 const INLINE_SIZE: u32 = 8;
-/// A shared expression beyond this size gets a machine of its own.
+/// A shared expression larger than this gets its own machine.
 const OUTLINE_SIZE: u32 = 64;
-/// A repetition is written out while it takes no more nodes than this.
+/// A repetition is unrolled while it takes no more nodes than this.
 const UNROLL_SIZE: u32 = 32;
-/// How many repetitions are remembered while a network is built.
+/// The number of repetitions that are cached while a network is built.
 const REPEATED: usize = 16;
-/// So many bytes of a literal are built without a look at the limits.
+/// The number of bytes of a literal that are built between two checks of the limits.
 const LITERAL: usize = 1_024;
-/// From so many words on, an alternative is built as a tree.
+/// An alternative with at least this many words is built as a tree.
 const MANY_WORDS: usize = 8;
 
 /// Builds the machines of all rules that the root can reach.
@@ -46,7 +46,7 @@ pub(crate) fn build(
     limits: &Limits,
 ) -> Result<Network, CompileError> {
     for expr in grammar.exprs() {
-        // What values are like is known of leaves alone, so they are made first.
+        // Only for leaves the kind of the values is known, so these leaves are made first.
         if let Expr::Distinct(value) = expr {
             let body = body(grammar, *value);
             let size = facts.size[body.index()];
@@ -88,7 +88,8 @@ pub(crate) fn build(
     Ok(builder.network)
 }
 
-/// The strings that some scope requires, or that need one another in it, in the form in which values are compared.
+/// Returns the strings that some scope requires, or that need others or are needed in it, in the form in which values
+/// are compared.
 fn required_names(grammar: &Grammar) -> Vec<Box<[u8]>> {
     let scopes = grammar.exprs().iter().filter_map(|expr| match expr {
         Expr::Scope { required, needs, .. } => Some((required, needs)),
@@ -100,7 +101,7 @@ fn required_names(grammar: &Grammar) -> Vec<Box<[u8]>> {
     sorted(wanted.map(|name| value::of_string(name))).into_vec()
 }
 
-/// Each once, ascending.
+/// Sorts values and removes duplicates.
 fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Box<[T]> {
     let mut values: Vec<T> = values.collect();
     values.sort_unstable();
@@ -108,7 +109,7 @@ fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Box<[T]> {
     values.into()
 }
 
-/// Alternatives of values are told apart through so many levels of alternatives.
+/// The number of nested levels of alternatives through which each alternative of a value is built separately.
 const VALUE_DEPTH: u32 = 8;
 
 struct Builder<'g, 'l> {
@@ -119,20 +120,20 @@ struct Builder<'g, 'l> {
     network: Network,
     machine_of: FxHashMap<ExprId, MachineId>,
     scope_of: FxHashMap<ExprId, ScopeId>,
-    /// The numbers of the network's words.
+    /// The indices of the network's words.
     word_of: FxHashMap<Box<[u8]>, WordId>,
-    /// What the values in each expression are like, if there are scopes.
+    /// The kind of the values in each expression.
     values: Vec<Values>,
-    /// Whether there is an array or object in each expression, if some of them must be new.
+    /// Whether each expression contains an array or object. Empty unless some of them must be new.
     nested: Vec<bool>,
-    /// Repetitions that were looked at, and their leaves.
+    /// The repetitions that were seen so far, with their leaves.
     repeated: Vec<((ExprId, u32, u32), Option<LeafId>)>,
     /// The leaves of classes with many ranges.
     wide: FxHashMap<ExprId, LeafId>,
 }
 
 impl Builder<'_, '_> {
-    /// The machine for an expression; built later if it is new.
+    /// Returns the machine for an expression. A new one is built later.
     fn machine(&mut self, expr: ExprId) -> MachineId {
         let machines = &mut self.network.machines;
         *self.machine_of.entry(expr).or_insert_with(|| {
@@ -162,12 +163,12 @@ impl Builder<'_, '_> {
         let nodes = NodeRange { start: first, end: self.network.end() };
         let machine = &mut self.network.machines[machine.index()];
         machine.nodes = nodes;
-        // An unproductive root is reported before this pass; others are never called.
+        // An unproductive root is reported before this pass, and other unproductive machines are never called.
         machine.start = start.into_iter().collect();
         Ok(())
     }
 
-    /// Builds an expression in front of `next`; `None` if nothing can match it.
+    /// Builds an expression before `next`. Returns `None` if nothing can match it.
     fn build(&mut self, id: ExprId, next: NodeId) -> Result<Option<NodeId>, CompileError> {
         let facts = self.facts;
         if !facts.productive[id.index()] {
@@ -176,7 +177,7 @@ impl Builder<'_, '_> {
         let shared = facts.uses[id.index()] > 1 && facts.size[id.index()] > OUTLINE_SIZE;
         let compound = match self.grammar.expr(id) {
             Expr::Seq(_) | Expr::Alt(_) => true,
-            // Repeated characters are a leaf, which is as good as a machine and nearer.
+            // A repeated character becomes a leaf, which serves as well as a machine without another call.
             &Expr::Repeat { body, min, max } => {
                 self.repeated_class(body, min, max.unwrap_or(u32::MAX)).is_none()
             }
@@ -189,7 +190,7 @@ impl Builder<'_, '_> {
         self.build_body(id, next)
     }
 
-    /// Whether more nodes may be built.
+    /// Checks whether more nodes may be built.
     fn go_on(&self, id: ExprId) -> Result<(), CompileError> {
         if self.network.nodes.len() > self.limits.nodes {
             return Err(CompileError::TooBig { place: Place::of(id), nodes: self.limits.nodes });
@@ -251,7 +252,7 @@ impl Builder<'_, '_> {
                 });
                 self.call(Callee::Scope(index), self.facts.nullable[id.index()], next)
             }
-            // The way around the call is all that is left without a token.
+            // Without a token, only the path around the call is left.
             Expr::Limit { tokens: 0, .. } => next,
             &Expr::Limit { body, tokens } => {
                 let body = self.machine(body);
@@ -321,7 +322,8 @@ impl Builder<'_, '_> {
         Ok(self.network.split(&entries))
     }
 
-    /// A value in front of its check. Arrays and objects have machines of their own, so that what is known of a machine is known of the value.
+    /// Builds a value before its check. Arrays and objects get their own machines, so that the properties of the
+    /// machine are those of the value.
     fn value(&mut self, id: ExprId, check: NodeId, depth: u32) -> Result<Option<NodeId>, CompileError> {
         let value = body(self.grammar, id);
         if self.nested.get(value.index()) != Some(&true) || self.facts.plain[value.index()] {
@@ -339,7 +341,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Which of the required strings a value may be, by their places in the network's list; `None` if that is not known. `form` is that of its only text.
+    /// Returns the indices in `Network::names` of the strings that a value may be, or `None` if that is not known.
+    /// `form` is the form of its only text.
     fn names(&self, value: ExprId, form: Option<&[u8]>, leaf: Option<&Leaf>) -> Option<Vec<u32>> {
         let (grammar, names) = (self.grammar, &self.network.names);
         if names.is_empty() {
@@ -361,11 +364,12 @@ impl Builder<'_, '_> {
         Some(found)
     }
 
-    /// Words in ascending order, as a tree: what they have in common at their beginnings is there once. Adds the nodes to begin with.
+    /// Builds words, which are in ascending order, as a tree with shared prefixes. Adds the nodes at which the tree
+    /// begins to `entries`.
     ///
     /// PERF: with a chain for each word, the states of an enumeration of 10,000 words were sets of up to 10,000 nodes.
     fn words(&mut self, words: &[&[u8]], next: NodeId, entries: &mut Vec<NodeId>) {
-        // What follows the beginnings of the last word, with their lengths, ascending.
+        // The nodes that follow the prefixes of the last word, with the lengths of these prefixes, in ascending order.
         let mut after: Vec<(usize, NodeId)> = Vec::new();
         for (at, word) in words.iter().enumerate() {
             after.push((word.len(), next));
@@ -396,7 +400,8 @@ impl Builder<'_, '_> {
         Ok(next)
     }
 
-    /// One character. A set with many ranges is a leaf: its UTF-8 would swamp the network.
+    /// Builds a character. A set with many ranges becomes a leaf, because its UTF-8 sequences would need too many
+    /// nodes.
     fn class(&mut self, expr: ExprId, set: &CharSet, next: NodeId) -> NodeId {
         // PERF: describing a class with hundreds of ranges takes longer than everything else about it.
         if let Some(&leaf) = self.wide.get(&expr) {
@@ -438,7 +443,8 @@ impl Builder<'_, '_> {
         Ok(Some(self.call(callee, self.facts.nullable[i], next)))
     }
 
-    /// Whether a small rule is more than a repetition, and has one without an end, as an identifier has: what tokens do in such a leaf is remembered.
+    /// Checks whether a small rule contains an endless repetition but is not just one, as for an identifier. It then
+    /// becomes a leaf, because what tokens do in such a leaf is cached.
     fn repeats_inside(&self, expr: ExprId) -> bool {
         let is_endless = |expr: &Expr| matches!(expr, Expr::Repeat { max: None, .. });
         if is_endless(self.grammar.expr(expr)) {
@@ -469,7 +475,7 @@ impl Builder<'_, '_> {
         if !self.facts.productive[i] {
             return Ok((min == 0).then_some(next));
         }
-        // A body that may be empty can stand in for itself any number of times.
+        // A body that may be empty can match nothing any number of times, so there is no minimum.
         let min = if self.facts.nullable[i] { 0 } else { min };
         if let Some(leaf) = self.repeated_class(body, min, max) {
             return Ok(Some(self.call(Callee::Leaf(leaf), min == 0, next)));
@@ -484,8 +490,7 @@ impl Builder<'_, '_> {
         self.unroll(body, min, max, next)
     }
 
-    /// Writes a repetition out: `x{2,}` is `x x x*` with the last two sharing their nodes, `x{2,4}` is
-    /// `x x (x x?)?`.
+    /// Unrolls a repetition: `x{2,}` is `x x x*` with the last two sharing their nodes, `x{2,4}` is `x x (x x?)?`.
     fn unroll(
         &mut self,
         body: ExprId,
@@ -514,12 +519,12 @@ impl Builder<'_, '_> {
         Ok(Some(entry))
     }
 
-    /// The leaf for a repeated character, if the body is one.
+    /// Returns the leaf for a repeated character, if the body is one.
     fn repeated_class(&mut self, body: ExprId, min: u32, max: u32) -> Option<LeafId> {
         if max <= 1 {
             return None;
         }
-        // PERF: white space stands everywhere in a JSON grammar, and describing it anew was a third of compiling.
+        // PERF: white space occurs everywhere in a JSON grammar, and describing it each time was a third of compiling.
         if let Some(&(_, leaf)) = self.repeated.iter().find(|(key, _)| *key == (body, min, max)) {
             return leaf;
         }
@@ -530,9 +535,9 @@ impl Builder<'_, '_> {
         leaf
     }
 
-    /// The set, if the expression is one character, perhaps behind the name of a rule.
+    /// Returns the set, if the expression is one character, perhaps through the name of a rule.
     fn as_class(&self, mut id: ExprId) -> Option<CharSet> {
-        // A chain of rules longer than this is not worth following.
+        // A longer chain of rules is not worth following.
         for _ in 0..8 {
             match self.grammar.expr(id) {
                 Expr::Class(set) => return Some(set.clone()),
@@ -548,7 +553,7 @@ impl Builder<'_, '_> {
         None
     }
 
-    /// A call in front of `next`, with a way around it if the callee may be empty.
+    /// Adds a call before `next`, with a path around it if the callee may be empty.
     fn call(&mut self, callee: Callee, nullable: bool, next: NodeId) -> NodeId {
         let call = self.network.push(Node::Call { callee, next });
         if nullable { self.network.split(&[call, next]) } else { call }
@@ -562,7 +567,7 @@ mod tests {
     use super::*;
     use crate::leaf::AutomatonCache;
 
-    /// `"{" member ("," member)* "}"` as a scope, with up to `most` further members.
+    /// Makes `"{" member ("," member)* "}"` as a scope, with up to `most` further members.
     fn object(keys: &[&str], required: &[&str], most: Option<u32>) -> Grammar {
         let mut g = GrammarBuilder::new();
         let root = g.declare("root");

@@ -1,9 +1,9 @@
-//! Tokens that a grammar asks for become bytes.
+//! Replaces the tokens that a grammar requests by bytes.
 //!
-//! A special token stands for no text, but on the tries of a vocabulary it has a spelling all the same: a byte that UTF-8 does
-//! not have, and its number ([`number_spelling`]). So `<|call|>`, with number 300 = 2 · 128 + 44, is the literal
-//! `FF 00 00 02 2C`, a set of tokens is a few ranges of such numbers, and nothing behind this pass
-//! knows that there are special tokens.
+//! A special token has no text, but on the tries of a vocabulary it has a spelling: a byte that UTF-8 does not use,
+//! followed by its number ([`number_spelling`]). So `<|call|>`, with number 300 = 2 · 128 + 44, becomes the literal `FF
+//! 00 00 02 2C`, and a set of tokens becomes a few ranges of such numbers. After this pass, no code has to know about
+//! special tokens.
 
 use std::borrow::Cow;
 
@@ -12,15 +12,14 @@ use maskwright_vocab::{MARK, TokenId, Vocabulary, number_spelling};
 
 use super::CompileError;
 
-/// A grammar in which no token is asked for.
+/// A grammar without tokens.
 #[derive(Debug)]
 pub struct Resolved<'g> {
-    /// The grammar; the same one, if it asked for none.
+    /// The grammar. Borrowed if it requested no tokens.
     pub grammar: Cow<'g, Grammar>,
-    /// Whether it asks for ordinary tokens by number, so that the vocabulary must be
-    /// [numbered](Vocabulary::numbered).
+    /// Whether it requests ordinary tokens by number, so that the vocabulary must be [numbered](Vocabulary::numbered).
     pub needs_numbers: bool,
-    /// Whether it asks for a token that ends the text elsewhere.
+    /// Whether it requests a token that ends the text elsewhere.
     pub asks_for_end: bool,
 }
 
@@ -68,12 +67,12 @@ pub fn resolve<'g>(grammar: &'g Grammar, vocabulary: &Vocabulary) -> Result<Reso
     }
     match resolved {
         Ok(grammar) => Ok(Resolved { grammar: Cow::Owned(grammar), needs_numbers, asks_for_end }),
-        // It was finished before, and its rules are the same.
+        // The grammar was finished before, and its rules are the same.
         Err(error) => Err(CompileError::Tokens(error.to_string())),
     }
 }
 
-/// The tokens of a set, ascending.
+/// Returns the tokens of a set in ascending order.
 fn members(set: &TokenSet, vocabulary: &Vocabulary) -> Result<Vec<TokenId>, CompileError> {
     let mut listed: Vec<TokenId> = Vec::new();
     for token in set.listed() {
@@ -102,7 +101,7 @@ fn members(set: &TokenSet, vocabulary: &Vocabulary) -> Result<Vec<TokenId>, Comp
     })
 }
 
-/// The special token of this name, or the ordinary tokens with this text.
+/// Returns the special token with this name, or else the ordinary tokens with this text.
 fn named(name: &str, vocabulary: &Vocabulary) -> Vec<TokenId> {
     if let Some(token) = vocabulary.special(name) {
         return vec![token];
@@ -112,7 +111,7 @@ fn named(name: &str, vocabulary: &Vocabulary) -> Vec<TokenId> {
     node.map_or_else(Vec::new, |node| trie.tokens(node).iter().copied().map(TokenId).collect())
 }
 
-/// Says that there is no such token, and which name is near.
+/// Formats the message for an unknown token, with a similar name if there is one.
 fn unknown(token: &TokenRef, vocabulary: &Vocabulary) -> String {
     let name = match token {
         TokenRef::Ids(first, last) if first == last => return format!("there is no token {first}"),
@@ -130,7 +129,7 @@ fn unknown(token: &TokenRef, vocabulary: &Vocabulary) -> String {
     format!("there is no token `{name}`; {near}")
 }
 
-/// Matches the spelling of one of these tokens, which are ascending.
+/// Builds an expression that matches the spelling of any of these tokens, which are in ascending order.
 fn spellings(g: &mut GrammarBuilder, tokens: &[TokenId]) -> ExprId {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &TokenId(id) in tokens {
@@ -156,7 +155,7 @@ fn digit(g: &mut GrammarBuilder, (first, last): (u8, u8)) -> ExprId {
     g.class(CharSet::from_ranges([(char::from(first), char::from(last))]))
 }
 
-/// Cuts the numbers between two of equal length into boxes: a range for every digit.
+/// Cuts the interval between two numbers of equal length into boxes, each with a range for every digit.
 fn between(first: &[u8], last: &[u8], before: &mut Vec<(u8, u8)>, found: &mut impl FnMut(&[(u8, u8)])) {
     const LEAST: u8 = 0;
     const MOST: u8 = 0x7F;

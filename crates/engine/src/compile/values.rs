@@ -1,7 +1,7 @@
-//! Where values that must differ may run out.
+//! Finds out where values that must differ may run out.
 //!
-//! A string that can always go on never lacks a new value; an enumeration does. A matcher looks out for dead ends only where there
-//! can be some, so each scope is told what its values are like.
+//! A string that can always be continued never lacks a new value, but an enumeration does. A matcher looks for dead
+//! ends only where there can be some, so each scope records the kind of its values.
 
 use core::cmp::Reverse;
 
@@ -12,19 +12,19 @@ use crate::program::network::Values;
 use crate::seen::Seen;
 use crate::value;
 
-/// For each expression, what the values in it are like, those of inner scopes not counted; and whether it holds an array or object, if some value
-/// that must be new is one and values may run out.
+/// Returns for each expression the kind of the values in it, without those of inner scopes, and whether it contains an
+/// array or object. The second list is empty unless some value that must be new contains one and values may run out.
 pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> (Vec<Values>, Vec<bool>) {
     let is_other = |expr: &Expr| matches!(expr, Expr::Distinct(value) if !is_endless(leaves, *value));
     let mut values = vec![Values::Endless; grammar.exprs().len()];
-    // PERF: nearly always ends here.
+    // PERF: this is the usual case.
     if !grammar.exprs().iter().any(is_other) {
         return (values, Vec::new());
     }
     let nested = holds(grammar, |id| is_bracket(grammar, id));
     let is_nested = |expr: &Expr| matches!(expr, Expr::Distinct(value) if nested[value.index()]);
     let any_nested = grammar.exprs().iter().any(is_nested);
-    // PERF: to find out what goes on for ever, every table is searched.
+    // PERF: finding the endless strings searches every table.
     let endless = if any_nested { holds(grammar, |id| is_endless(leaves, id)) } else { Vec::new() };
     let of_distinct = |value: ExprId| match leaves.of(value).and_then(|leaf| leaves.room(leaf)) {
         _ if is_endless(leaves, value) => Values::Endless,
@@ -57,12 +57,12 @@ pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> (Vec<Values>, 
     (values, if any_nested { nested } else { Vec::new() })
 }
 
-/// What kinds of values a scope has.
+/// The kinds of values of a scope.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kinds {
-    /// How many values there are of those kinds of which there are finitely many, [`MANY`] if they cannot be counted.
+    /// The number of values of the finite kinds, or [`MANY`] if they cannot be counted.
     pub(crate) finite: u32,
-    /// Whether one of them may also be of a kind of which there are infinitely many.
+    /// Whether one of these values may also belong to an infinite kind.
     pub(crate) is_mixed: bool,
 }
 
@@ -70,7 +70,7 @@ impl Kinds {
     pub(crate) fn of(grammar: &Grammar, leaves: &Leaves<'_>, scope: ExprId) -> Self {
         let (mut seen, mut work) = (Seen::default(), grammar.expr(scope).operands().to_vec());
         let (mut infinite, mut others) = (Vec::new(), Vec::new());
-        // A key belongs to one member only, so the kinds of keys share none.
+        // A key belongs to one member only, so the kinds of keys do not overlap.
         let mut are_keys = false;
         while let Some(id) = work.pop() {
             if !seen.insert(id.index() as u32) {
@@ -84,7 +84,7 @@ impl Kinds {
                         None => others.push(*value),
                     }
                 }
-                // Its values are told apart by themselves.
+                // The values inside it are compared separately.
                 Expr::Scope { .. } => {}
                 expr => {
                     if let Expr::Seq(parts) = expr {
@@ -111,7 +111,7 @@ impl Kinds {
     }
 }
 
-/// Whether an expression is a colon, perhaps with white space in front of it.
+/// Checks whether an expression is a colon, perhaps with white space before it.
 fn is_colon(grammar: &Grammar, id: ExprId, depth: u32) -> bool {
     let Some(depth) = depth.checked_sub(1) else { return false };
     match grammar.expr(body(grammar, id)) {
@@ -121,12 +121,12 @@ fn is_colon(grammar: &Grammar, id: ExprId, depth: u32) -> bool {
     }
 }
 
-/// The form of the only text that an expression matches, if it is plainly one.
+/// Returns the form of the only text that an expression matches, if it is easy to see that there is only one.
 pub(crate) fn form(grammar: &Grammar, value: ExprId) -> Option<Vec<u8>> {
     value::ending(&word(grammar, value)?)
 }
 
-/// The only text that an expression matches, if it is plainly one.
+/// Returns the only text that an expression matches, if it is easy to see that there is only one.
 fn word(grammar: &Grammar, id: ExprId) -> Option<Vec<u8>> {
     match grammar.expr(body(grammar, id)) {
         Expr::Bytes(bytes) => Some(bytes.to_vec()),
@@ -143,10 +143,10 @@ fn word(grammar: &Grammar, id: ExprId) -> Option<Vec<u8>> {
 
 /// More values than this are not counted.
 const MANY: u32 = 1 << 16;
-/// So many expressions are looked at to count one kind of values.
+/// The number of expressions that are visited to count one kind of values.
 const COUNTED_EXPRS: u32 = 4_096;
 
-/// How many texts match, at most; [`MANY`] if there are more or if that is not known.
+/// Returns an upper bound on the number of texts that match, or [`MANY`] if there are more or the number is not known.
 fn count(grammar: &Grammar, id: ExprId, left: &mut u32) -> u32 {
     let Some(less) = left.checked_sub(1) else { return MANY };
     *left = less;
@@ -174,7 +174,7 @@ fn count(grammar: &Grammar, id: ExprId, left: &mut u32) -> u32 {
     all.min(MANY)
 }
 
-/// For each expression, whether something holds for it or anything inside.
+/// Computes for each expression whether a property holds for it or anything inside.
 fn holds(grammar: &Grammar, of: impl Fn(ExprId) -> bool) -> Vec<bool> {
     let mut found: Vec<bool> = grammar.expr_ids().map(of).collect();
     loop {
@@ -191,7 +191,7 @@ fn holds(grammar: &Grammar, of: impl Fn(ExprId) -> bool) -> Vec<bool> {
     }
 }
 
-/// The operands, and what a rule stands for.
+/// Returns the operands, and for a rule the expression that defines it.
 fn operands<'g>(grammar: &'g Grammar, expr: &'g Expr) -> impl Iterator<Item = ExprId> + 'g {
     let rule = match expr {
         Expr::Rule(rule) => Some(grammar.rule(*rule).expr()),
@@ -204,14 +204,14 @@ pub(crate) fn is_endless(leaves: &Leaves<'_>, id: ExprId) -> bool {
     leaves.of(id).is_some_and(|leaf| leaves.is_endless(leaf))
 }
 
-/// Whether an expression is integers that have become a leaf.
+/// Checks whether an expression is a leaf of integers.
 fn is_integers(grammar: &Grammar, leaves: &Leaves<'_>, id: ExprId) -> bool {
     leaves.of(body(grammar, id)).is_some_and(|leaf| leaves.is_integers(leaf))
 }
 
-/// What a rule stands for.
+/// Follows a rule, or a chain of rules, to the expression that defines it.
 pub(crate) fn body(grammar: &Grammar, mut id: ExprId) -> ExprId {
-    // A rule that stands for itself is no value.
+    // Bounded, because a rule may stand for itself. Such a rule is not a value.
     for _ in grammar.rules() {
         let Expr::Rule(rule) = grammar.expr(id) else { break };
         id = grammar.rule(*rule).expr();
@@ -219,7 +219,7 @@ pub(crate) fn body(grammar: &Grammar, mut id: ExprId) -> ExprId {
     id
 }
 
-/// Whether an expression begins an array or object: strings are quoted.
+/// Checks whether an expression begins an array or object. Strings begin with a quote.
 fn is_bracket(grammar: &Grammar, id: ExprId) -> bool {
     matches!(grammar.expr(id), Expr::Bytes(bytes) if matches!(bytes.first(), Some(b'[' | b'{')))
 }

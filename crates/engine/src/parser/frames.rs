@@ -1,27 +1,28 @@
-//! The frames on stacks that fork.
+//! Visits the frames of stacks that fork.
 
 use smallvec::SmallVec;
 
 use super::stack::{Arena, Frame, StackId, Top};
 use crate::seen::Seen;
 
-/// Goes down stacks, and comes to each of their nodes once, however many ways lead there. Whoever asks says which ways to follow.
+/// A walk down some stacks that visits each node once, even if several paths lead to it. The caller decides which paths
+/// to follow.
 pub(crate) struct Frames<'a> {
     arena: &'a Arena,
     work: SmallVec<[StackId; 8]>,
-    /// Where nothing forks, nothing comes twice.
+    /// Whether a union was found. Without one, no node can be visited twice.
     forks: bool,
     visited: Seen<StackId>,
 }
 
 impl<'a> Frames<'a> {
-    /// Begins on top of some stacks.
+    /// Starts at the tops of some stacks.
     pub(crate) fn of(arena: &'a Arena, stacks: impl IntoIterator<Item = StackId>) -> Self {
         let work: SmallVec<[StackId; 8]> = stacks.into_iter().collect();
         Self { arena, forks: work.len() > 1, work, visited: Seen::default() }
     }
 
-    /// Another frame, and what is below it.
+    /// Returns another frame and the stack below it.
     pub(crate) fn next(&mut self) -> Option<(Frame, StackId)> {
         while let Some(stack) = self.work.pop() {
             if self.forks && !self.visited.insert(stack) {
@@ -38,7 +39,7 @@ impl<'a> Frames<'a> {
         None
     }
 
-    /// Follows a way.
+    /// Continues below a frame.
     pub(crate) fn follow(&mut self, below: StackId) {
         self.work.push(below);
     }

@@ -1,4 +1,5 @@
-//! Bytes that leave a thread inside the leaf or literal that it is in: nothing is called, and nothing ends. Most bytes are of this kind.
+//! Handles bytes that keep a thread inside its leaf or literal: nothing is called and nothing ends. Most bytes are of
+//! this kind.
 
 use super::merge::add;
 use super::stack::Stacks;
@@ -8,8 +9,8 @@ use crate::leaf::{Leaf, TextNext};
 use crate::program::{At, Kind, NetState, Place, Program};
 use crate::tuning::{FastPath, may_take, tuning};
 
-/// Steps threads all of which stand inside a leaf or a literal and stay there, or die: no call, no return. Returns false, and
-/// leaves nothing behind, if it is otherwise.
+/// Steps threads by a byte if each of them stays inside its leaf or literal, or dies. Otherwise returns false and
+/// leaves `next` as it was.
 #[inline]
 pub(super) fn step_inside<S: Stacks>(
     program: &Program,
@@ -34,10 +35,10 @@ pub(super) fn step_inside<S: Stacks>(
 
 /// What a byte does to a thread.
 enum Inside {
-    /// It stays in the leaf or literal that it is in, which cannot end there.
+    /// The thread stays in its leaf or literal, which cannot end there.
     Stays(Thread),
     Dies,
-    /// It calls or returns, or perhaps it does.
+    /// The thread calls or returns, or may do so.
     Leaves,
 }
 
@@ -65,8 +66,9 @@ fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
     }
 }
 
-/// Takes the bytes that leave a thread inside the leaf or literal that it is in, where nothing is called and nothing can end, as
-/// [`step_all`](super::step::step_all) would one by one. Returns how many they are. PERF: so are most bytes, and the rest of a step costs ten times as much.
+/// Takes bytes as long as they keep a thread inside its leaf or literal, where nothing is called and nothing can end.
+/// Has the same effect as [`step_all`](super::step::step_all) for each of them. Returns the number of bytes taken.
+/// PERF: most bytes are of this kind, and the rest of a step costs ten times as much.
 #[inline]
 pub(crate) fn run_inside_leaf(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
     let may_run = tuning().has(FastPath::RunInsideLeaf);
@@ -122,7 +124,8 @@ fn run_inside(program: &Program, thread: &mut Thread, bytes: &[u8]) -> usize {
     taken
 }
 
-/// The only byte that a thread inside a literal takes, and the thread behind it; `None` elsewhere, and for the last byte.
+/// Returns the only byte that a thread inside a literal may take, and the thread after it. Returns `None` elsewhere,
+/// and for the last byte of a literal.
 #[inline]
 pub(crate) fn literal_byte(program: &Program, thread: &Thread) -> Option<(u8, Thread)> {
     let At::Network(state) = thread.at else { return None };

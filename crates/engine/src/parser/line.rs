@@ -1,4 +1,7 @@
-//! Where a walk stands and what it reads: the stacks below its threads, taken from the matcher's one by one.
+//! The stacks of a walk, and what a walk reads and writes.
+//!
+//! A *line* is the matcher's stack as far as a walk has visited it. The result of the walk depends on nothing else of
+//! the stack.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -11,46 +14,47 @@ use crate::program::Program;
 use crate::program::network::LoopId;
 use crate::program::words::Question;
 
-/// Stacks for a walk: what lies below the thread, and whatever the walk itself pushes on top.
+/// The stacks of a walk: the nodes below the thread, and everything that the walk itself pushes on top.
 ///
-/// What lies below is taken from the matcher's stacks node by node, and only when a token reaches it. Nodes are numbered in the order in which
-/// they are found, so equal surroundings have equal numbers, and what was looked at is all that the walk depends on.
+/// The nodes below are taken from the matcher's stacks one by one, only when a token reaches them. They are numbered in
+/// the order in which they are found, so equal surroundings get equal numbers, and the visited nodes are all that the
+/// walk depends on.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     nodes: Vec<LineNode>,
-    /// The numbers of the nodes by their stacks, from [`NUMBERED`] on.
+    /// The numbers of the nodes by their stacks, from number [`NUMBERED`] on.
     numbers: FxHashMap<StackId, LineNodeId>,
-    /// The frames of all nodes that were looked at, each with the node below it.
+    /// The frames of all visited nodes, each with the node below it.
     frames: Vec<(Frame, LineNodeId)>,
-    /// The nodes that were looked at, in this order.
+    /// The visited nodes, in this order.
     looks: Vec<LineNodeId>,
-    /// Where stacks have forked, the nodes are no line.
+    /// Whether stacks have forked, so that the nodes form a graph rather than a line.
     forked: bool,
     pushed: Arena,
-    /// What was pushed is not forgotten.
+    /// Whether pushed stacks are kept until the next line starts.
     keeps: bool,
-    /// For each frame, if it is a loop, the least room that was left of it, and whether there was too little.
+    /// For each frame that is a loop, the least room that was left, and whether there was too little.
     rooms: Vec<(u32, bool)>,
-    /// What was asked of the words of frames, by the places of the frames.
+    /// The questions about the words of frames, by the index of the frame.
     asked: Vec<(u32, Question)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct LineNode {
-    /// The matcher's stack.
+    /// The stack of the matcher.
     stack: StackId,
-    /// Its frames in `Line::frames`; `NOT_LOOKED` while nobody has looked.
+    /// The index of its first frame in `Line::frames`, or `NOT_LOOKED` if the node was not visited.
     start: u32,
     len: u32,
 }
 
 const NOT_LOOKED: u32 = u32::MAX;
 
-/// Up to so many nodes, looking through them all beats hashing.
+/// Up to this many nodes, searching all of them is faster than hashing.
 const NUMBERED: usize = 64;
 
 impl Line {
-    /// Starts a line on a stack of the matcher's.
+    /// Starts a line on a stack of the matcher.
     pub(crate) fn start(&mut self, stack: StackId, merging: bool) {
         self.nodes.clear();
         self.nodes.push(LineNode { stack, start: NOT_LOOKED, len: 0 });
@@ -74,32 +78,32 @@ impl Line {
             + self.pushed.heap_bytes()
     }
 
-    /// The stack that the thread at the top of the line has.
+    /// The stack of the thread at the top of the line.
     pub(crate) const TOP: StackId = StackId::on_line(LineNodeId::TOP);
 
-    /// How many nodes were looked at.
+    /// Returns the number of visited nodes.
     pub(crate) fn looks(&self) -> usize {
         self.looks.len()
     }
 
-    /// Which node was looked at, and what was seen: frames, with the nodes below them.
+    /// Returns a visited node and its frames, each with the node below it.
     pub(crate) fn look(&self, at: usize) -> (LineNodeId, &[(Frame, LineNodeId)]) {
         let node = self.looks[at];
         let LineNode { start, len, .. } = self.nodes[node.index()];
         (node, &self.frames[start as usize..(start + len) as usize])
     }
 
-    /// Whether stacks have forked on the way.
+    /// Checks whether visited stacks have forked.
     pub(crate) fn is_forked(&self) -> bool {
         self.forked
     }
 
-    /// Whether equal stacks have equal numbers from now on, until the next line starts.
+    /// Checks whether stacks are kept and equal ones get equal ids, until the next line starts.
     pub(crate) fn keeps(&self) -> bool {
         self.keeps
     }
 
-    /// Looks at a node.
+    /// Visits a node and returns its frames.
     pub(crate) fn look_at(&mut self, node: LineNodeId, arena: &Arena) -> &[(Frame, LineNodeId)] {
         if self.nodes[node.index()].start == NOT_LOOKED {
             let start = self.frames.len();
@@ -107,7 +111,7 @@ impl Line {
                 Top::Frame(frame, below) => self.add_frame(frame, below),
                 Top::Union(members) => {
                     for &member in members {
-                        // Unions are flat: their members are plain.
+                        // Unions are flat: no member is a union.
                         let Top::Frame(frame, below) = arena.top(member) else { continue };
                         self.add_frame(frame, below);
                     }
@@ -128,7 +132,7 @@ impl Line {
         self.frames.push((frame, below));
     }
 
-    /// The node of a stack, which may be new.
+    /// Returns the node of a stack. Adds one if there is none.
     fn number(&mut self, stack: StackId) -> LineNodeId {
         let few = self.nodes.len().min(NUMBERED);
         if let Some(known) = self.nodes[..few].iter().position(|node| node.stack == stack) {
@@ -145,8 +149,8 @@ impl Line {
         new
     }
 
-    /// How much room a loop that was looked at must have for the walk to be the same with any more: as much as was used up. If there was too
-    /// little, no other room is the same.
+    /// Returns the room that a visited loop needs for the walk to be the same with any more room: the room that the
+    /// walk has used up. If the room ran out, only exactly this room gives the same walk.
     pub(crate) fn room_needed(&self, program: &Program, at: usize) -> u32 {
         let (node, frames) = self.look(at);
         let [(frame, _)] = frames else { return u32::MAX };
@@ -159,13 +163,13 @@ impl Line {
         }
     }
 
-    /// What was asked of the words of a frame that was looked at.
+    /// Returns the questions about the words of a visited frame.
     pub(crate) fn asked(&self, at: usize) -> impl Iterator<Item = Question> {
         let start = self.nodes[self.looks[at].index()].start;
         self.asked.iter().filter(move |(frame, _)| *frame == start).map(|(_, question)| *question)
     }
 
-    /// Where a stack of a walk leads to.
+    /// Returns what a stack of a walk refers to.
     pub(crate) fn spot(&self, stack: StackId) -> Spot<'_> {
         if let Some(node) = stack.line_node() {
             return Spot::OnLine { level: node.index(), below: self.nodes[node.index()].stack };
@@ -173,21 +177,21 @@ impl Line {
         Spot::Pushed(self.pushed.top(stack))
     }
 
-    /// The frames above a node, if stacks have not forked: nodes are numbered from the top down then.
+    /// Returns the frames above a node, if stacks have not forked. In that case nodes are numbered from the top down.
     pub(crate) fn frames_above(&self, level: usize) -> &[(Frame, LineNodeId)] {
         &self.frames[..level]
     }
 }
 
-/// What a stack of a walk is.
+/// What a stack of a walk refers to.
 pub(crate) enum Spot<'l> {
     /// A node of the line, and the matcher's stack there.
     OnLine { level: usize, below: StackId },
-    /// Pushed by the walk.
+    /// A stack that the walk has pushed.
     Pushed(Top<'l>),
 }
 
-/// A line together with the stacks that it is taken from.
+/// A line, together with the matcher's stacks that it is taken from.
 pub(crate) struct LineStacks<'a> {
     pub(crate) line: &'a mut Line,
     pub(crate) arena: &'a Arena,
@@ -198,25 +202,25 @@ impl LineStacks<'_> {
         self.line.pushed.mark()
     }
 
-    /// Forgets what was pushed since, unless it is kept.
+    /// Removes what was pushed since a mark, unless it is kept.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         if !self.line.keeps {
             self.line.pushed.truncate(mark);
         }
     }
 
-    /// From now on, equal stacks have equal numbers, and are kept until the next line starts.
+    /// From now on gives equal stacks equal ids and keeps all stacks until the next line starts.
     pub(crate) fn keep(&mut self) {
         self.line.keeps = true;
         self.line.pushed.number_equally();
     }
 
-    /// From now on, equal stacks have equal numbers.
+    /// From now on gives equal stacks equal ids.
     pub(crate) fn number_equally(&mut self) {
         self.line.pushed.number_equally();
     }
 
-    /// A new byte begins.
+    /// Starts a new byte.
     pub(crate) fn next_byte(&mut self) {
         self.line.pushed.next_byte();
     }
@@ -285,7 +289,7 @@ impl Stacks for LineStacks<'_> {
     fn counts(&mut self, index: LoopId, below: StackId, room: Option<u32>) {
         let Some(below) = below.line_node() else { return };
         let line = &mut *self.line;
-        // A loop that the walk itself has begun there counts as well; it does no harm.
+        // This also matches a loop that the walk itself has begun there, which does no harm.
         let is_it = |(frame, node): &(Frame, LineNodeId)| {
             *node == below && matches!(frame.resume(), Resume::Loop { index: other, .. } if other == index)
         };
@@ -300,18 +304,18 @@ impl Stacks for LineStacks<'_> {
     }
 }
 
-/// What a walk reads, and where it writes.
+/// The inputs and outputs of a walk.
 pub(crate) struct Walk<'w, 'a> {
     pub(crate) bound: &'w BoundProgram,
     pub(crate) stacks: &'w mut LineStacks<'a>,
     pub(crate) buffers: &'w mut Buffers,
-    /// Every token that can be read is added here.
+    /// The list to which every token that can be read is added.
     pub(crate) found: &'w mut Vec<u32>,
-    /// Whether parts of tries may be read from what is remembered of them.
+    /// Whether parts of tries may be read from cached tables.
     pub(crate) shortcuts: bool,
-    /// Whether a long walk may go on with `Sets`.
+    /// Whether a long walk may continue with `Sets`.
     pub(crate) sets: bool,
-    /// Is told of all tokens that are found, with the threads that they lead to. Only for walks without shortcuts.
+    /// A function that is called with all tokens found and the threads they lead to. Only for walks without shortcuts.
     pub(crate) visitor: Option<&'w mut Visitor<'w>>,
 }
 

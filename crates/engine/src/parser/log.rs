@@ -1,11 +1,11 @@
-//! A list that only grows at its end and is cut there, and whose copies share all but the end.
+//! A list that grows and is cut only at its end, and whose copies share everything but the end.
 //!
 //! ```text
 //!   log    ──▶ [chunk]─[chunk]─[chunk]   shared        + end: a plain vector of its own
 //!   clone  ───────▲
 //! ```
-//! What was added last is a plain vector. From time to time ([`Log::freeze`]) its beginning becomes a chunk that nobody changes any more.
-//! So a copy costs one reference and at most two chunks of items, however long the list is.
+//! The last items are in a plain vector. From time to time ([`Log::freeze`]) its beginning is moved into chunks that
+//! never change again. So a copy costs one reference and at most two chunks of items, however long the list is.
 
 use core::ops::Index;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Log<T, const CHUNK: usize> {
     chunks: Arc<Vec<Arc<[T]>>>,
-    /// How many items lie in chunks.
+    /// The number of items in chunks.
     frozen: usize,
     end: Vec<T>,
 }
@@ -35,12 +35,12 @@ impl<T: Copy, const CHUNK: usize> Log<T, CHUNK> {
         self.len() == 0
     }
 
-    /// How much room there is, but for what is shared.
+    /// Returns the allocated bytes, without the shared chunks.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.end.capacity() * size_of::<T>()
     }
 
-    /// Makes room for a chunk.
+    /// Reserves room for a chunk.
     pub(crate) fn reserve(&mut self) {
         self.end.reserve(CHUNK);
     }
@@ -67,7 +67,7 @@ impl<T: Copy, const CHUNK: usize> Log<T, CHUNK> {
         self.chunks.get(at / CHUNK)?.get(at % CHUNK)
     }
 
-    /// The last item, which is never in a chunk.
+    /// Returns the last item, which is never in a chunk.
     #[inline]
     pub(crate) fn last(&self) -> Option<&T> {
         self.end.last()
@@ -77,13 +77,13 @@ impl<T: Copy, const CHUNK: usize> Log<T, CHUNK> {
         self.end.last_mut()
     }
 
-    /// Whether there are items to freeze.
+    /// Checks whether there are enough items to freeze some.
     #[inline]
     pub(crate) fn is_long(&self) -> bool {
         self.end.len() >= 2 * CHUNK
     }
 
-    /// The items from `start` on, none of which may be frozen: see [`Self::thaw`].
+    /// Returns the items from `start` on. None of them may be frozen; see [`Self::thaw`].
     #[inline]
     pub(crate) fn since(&self, start: usize) -> &[T] {
         debug_assert!(start >= self.frozen, "frozen items are not in one piece");
@@ -94,9 +94,9 @@ impl<T: Copy, const CHUNK: usize> Log<T, CHUNK> {
         self.chunks.iter().flat_map(|chunk| chunk.iter()).chain(&self.end)
     }
 
-    /// Shares what lies before `keep`, if that is enough for a chunk.
+    /// Moves the items before `keep` into shared chunks, as far as they fill chunks.
     pub(crate) fn freeze(&mut self, keep: usize) {
-        // One chunk always stays, so that going back and forth does not freeze and thaw.
+        // One chunk always stays in the vector, so that going back and forth does not freeze and thaw each time.
         let most = self.end.len().saturating_sub(CHUNK);
         let count = keep.saturating_sub(self.frozen).min(most) / CHUNK;
         if count == 0 {
@@ -108,7 +108,7 @@ impl<T: Copy, const CHUNK: usize> Log<T, CHUNK> {
         self.frozen += count * CHUNK;
     }
 
-    /// Takes back what lies behind `start`, so that it is in one piece.
+    /// Takes the chunks from `start` on back into the vector, so that these items are contiguous.
     #[inline]
     pub(crate) fn thaw(&mut self, start: usize) {
         if start < self.frozen {
@@ -140,7 +140,7 @@ impl<T: Copy, const CHUNK: usize> Log<T, CHUNK> {
         last
     }
 
-    /// Like [`Self::truncate`], but nothing is given back.
+    /// Removes all items. Unlike [`Self::truncate`], takes no chunk back.
     pub(crate) fn clear(&mut self) {
         self.chunks = Arc::default();
         self.frozen = 0;
@@ -164,7 +164,7 @@ impl<T: Copy, const CHUNK: usize> Index<usize> for Log<T, CHUNK> {
 mod tests {
     use super::*;
 
-    /// Everything that can be done to a list, and to copies of it, against a plain vector.
+    /// Compares all operations on a list and its copies with a plain vector.
     #[test]
     fn a_log_is_a_vector() {
         let mut state = 11u64;

@@ -1,16 +1,17 @@
-//! The mask of a thread: from the memo, or computed by the cheapest way that is exact.
+//! The mask of a thread: from the memo, or computed in the cheapest exact way.
 //!
-//! | the thread stands | way |
+//! | place of the thread | computation |
 //! |---|---|
-//! | in a leaf, and what follows cannot be mistaken for more of it | shared bitset or list of inner tokens, and a walk over the suffixes |
-//! | in a JSON string that must not be one of some words | the mask of the plain string, less the tokens that would complete such a word |
-//! | in a leaf that has room for most tokens | the mask of the leaf without a limit, less the tokens that are too long |
+//! | in a leaf that cannot be confused with what follows it | shared inner tokens, and a walk over the suffixes |
+//! | in a JSON string that excludes some words | mask of the plain string, minus tokens that complete a word |
+//! | in a leaf that has room for most tokens | mask of the leaf without a limit, minus tokens that are too long |
 //! | elsewhere: a literal, a choice of keys, punctuation | walk over the vocabulary's trie, pruned at once |
 //!
-//! The last is the definition; the others must equal it bit by bit, and [`Strategy::Reference`] lets tests ask for it.
+//! The last row is the definition. The others must equal it bit by bit, and [`Strategy::Reference`] lets tests request
+//! it.
 //!
-//! A thread that may end where it stands is allowed, besides, whatever the threads behind it are allowed; those are masks
-//! of their own, looked up by themselves ([`super::step::returns`]).
+//! If a thread may end where it is, the tokens of the threads it returns to are allowed as well. Those are separate
+//! masks, looked up separately ([`super::step::returns`]).
 
 use core::cell::Cell;
 use core::ops::RangeInclusive;
@@ -39,21 +40,21 @@ use maskwright_vocab::Trie;
 /// How masks are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// By the cheapest way, remembering the result.
+    /// In the cheapest way, with caching.
     #[default]
     Fast,
-    /// By walking the vocabulary's trie thread by thread, remembering nothing, and without merging parses that have the same future. Slow; it is what
-    /// `Fast` is compared with.
+    /// By walking the vocabulary's trie thread by thread, without caching and without merging parses that have the same
+    /// future. Slow; the reference for `Fast`.
     Reference,
 }
 
-/// So many places that may take the first byte are looked at one by one.
+/// The number of places that may take the first byte up to which each is handled separately.
 const MANY_ITEMS: usize = 1 << 15;
-/// From so many on, a stack is looked for by its content, not among all that were pushed.
+/// From this many items on, equal stacks are found through an index instead of by comparing with all pushed stacks.
 const NUMBERED_ITEMS: usize = 64;
 
-/// Buffers for computing masks. A thread has one, which all matchers share, so that a row of a batch finds it in the processor's cache, and a
-/// matcher that waits holds none.
+/// Buffers for computing masks. Each OS thread has one set, which all matchers share. So the rows of a batch find it in
+/// the processor's cache, and a waiting matcher holds none.
 #[derive(Debug, Default)]
 pub(crate) struct MaskBuffers {
     pub(crate) line: Line,
@@ -63,10 +64,10 @@ pub(crate) struct MaskBuffers {
     /// The tokens of long walks, if there were any.
     words: Vec<u32>,
     has_walked: bool,
-    /// Whether they may have grown since a thread took them.
+    /// Whether the buffers may have grown since they were taken.
     is_used: bool,
     pub(crate) items: Vec<Thread>,
-    /// What has yet to be expanded, and later what stands behind a leaf.
+    /// The threads that are yet to be expanded; later the threads that continue after a leaf.
     pub(crate) work: Vec<Thread>,
 }
 
@@ -74,18 +75,18 @@ thread_local! {
     static BUFFERS: Cell<Option<Box<MaskBuffers>>> = const { Cell::new(None) };
 }
 
-/// A thread keeps no more bytes than this between two masks; only hostile constraints need more.
+/// The most bytes that an OS thread keeps between two masks. Only hostile constraints need more.
 const MOST_KEPT: usize = 4 << 20;
 
 impl MaskBuffers {
-    /// Those of this thread, or new ones if somebody has them.
+    /// Takes the buffers of this OS thread, or makes new ones if they are in use.
     pub(crate) fn of_thread() -> Box<Self> {
-        // A thread that ends has none any more.
+        // An OS thread that is ending has no buffers any more.
         BUFFERS.try_with(Cell::take).ok().flatten().unwrap_or_default()
     }
 
     pub(crate) fn give_back(mut self: Box<Self>) {
-        // PERF: a mask from the memo uses nothing, and takes a quarter of a microsecond.
+        // PERF: a mask from the memo uses no buffers and takes a quarter of a microsecond.
         let is_small = !core::mem::take(&mut self.is_used) || self.heap_bytes() <= MOST_KEPT;
         if is_small {
             let _ = BUFFERS.try_with(|buffers| buffers.set(Some(self)));
@@ -99,7 +100,7 @@ impl MaskBuffers {
     }
 }
 
-/// Everything that computing a mask needs, borrowed from the matcher.
+/// Everything that is needed to compute a mask, borrowed from the matcher.
 pub(crate) struct Masker<'m> {
     pub(crate) bound: &'m BoundProgram,
     pub(crate) arena: &'m Arena,
@@ -107,13 +108,13 @@ pub(crate) struct Masker<'m> {
     pub(crate) scratch: &'m mut MaskBuffers,
 }
 
-/// What takes the parts of a mask one by one.
+/// A receiver of the parts of a mask.
 pub(crate) trait Sink {
-    /// Called before the first part: whether the text may end here.
+    /// Called before the first part, with whether the text may end here.
     fn start(&mut self, _is_accepting: bool) {}
 
-    /// Adds a part, but for the tokens of `less`. Those of `several` are in doubt.
-    /// `answer` says where it is in the memo, if it is there.
+    /// Adds a part without the tokens of `less`. The tokens of `several` contain more than one value, so they still
+    /// have to be checked. `answer` is the id of the part in the memo, if it has one.
     fn part(
         &mut self,
         library: &Library,
@@ -125,7 +126,7 @@ pub(crate) trait Sink {
 }
 
 impl Masker<'_> {
-    /// Hands the parts of a thread's mask to `sink`.
+    /// Passes the parts of a thread's mask to `sink`.
     pub(crate) fn mask(&mut self, thread: Thread, sink: &mut dyn Sink) {
         let bound = self.bound;
         if let Some((leaf, state)) = thread.leaf()
@@ -157,7 +158,7 @@ impl Masker<'_> {
         self.scratch.is_used = true;
     }
 
-    /// From the memo, or computed.
+    /// Passes a mask to `sink`, from the memo or computed.
     fn look_up(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
         match self.find(&thread) {
             Some(node) => hand_over(self.bound, node, less, sink),
@@ -165,12 +166,12 @@ impl Masker<'_> {
         }
     }
 
-    /// What the memo has for a thread.
+    /// Finds the answer for a thread in the memo.
     #[inline]
     fn find(&mut self, thread: &Thread) -> Option<AnswerId> {
         let bound = self.bound;
         let mut node = bound.memo().find(&state_key(bound, thread))?;
-        // PERF: without forks, frames are looked at one after the other, and no line is needed to number them.
+        // PERF: without forks, frames are visited in order, so no line is needed to number them.
         let mut stack = thread.stack;
         while let Answer::Look(look) = bound.memo().answer(node) {
             let Top::Frame(frame, below) = self.arena.top(stack) else {
@@ -182,7 +183,7 @@ impl Masker<'_> {
         Some(node)
     }
 
-    /// The same where stacks fork.
+    /// Does the same where stacks fork.
     fn find_forked(&mut self, thread: &Thread) -> Option<AnswerId> {
         let bound = self.bound;
         let line = &mut self.scratch.line;
@@ -195,15 +196,17 @@ impl Masker<'_> {
         Some(node)
     }
 
-    /// If a leaf has room for most tokens, but not for all: the thread as if there were no limit, and the characters for which there is room.
+    /// If a leaf has room for most tokens but not for all, returns the thread as if there were no limit, and the number
+    /// of characters for which there is room.
     ///
-    /// `.{0,80}` has another mask after each character, because tokens of 80, 79, 78 spaces drop out one after the other. So the mask is
-    /// that of `.{0,}`, less the tokens that are too long; to find these, only long tokens are read.
+    /// `.{0,80}` has a different mask after each character, because tokens of 80, 79, 78 spaces drop out one by one. So
+    /// the mask is that of `.{0,}`, minus the tokens that are too long. To find these, only long tokens are read.
     fn without_limit(&self, thread: &Thread) -> Option<(Thread, u32)> {
         let program = self.bound.program();
         let (leaf, state) = thread.leaf()?;
         let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { return None };
-        // PERF: narrow leaves, such as white space in front of a number, have few tokens; to read the long ones first took ten times as long.
+        // PERF: narrow leaves, such as white space before a number, have few tokens; reading the long ones first took
+        // ten times as long.
         if *max == UNBOUNDED || program.leaf(leaf).is_string() || self.bound.is_narrow(leaf, state) {
             return None;
         }
@@ -219,7 +222,7 @@ impl Masker<'_> {
         Some((Thread { count: program.counts().unlimited(need), ..*thread }, characters))
     }
 
-    /// The tokens with more than so many characters that cannot be read, from the memo or computed.
+    /// Returns the tokens of more than this many characters that cannot be read, from the memo or computed.
     fn too_long(&mut self, thread: Thread, characters: u32) -> Option<Words> {
         let bound = self.bound;
         let node = match self.find(&thread) {
@@ -256,7 +259,7 @@ impl Masker<'_> {
         Some(bound.memo().insert(key, Answer::Less([less.into()].into())))
     }
 
-    /// The same by the plain walk over the whole trie, for comparison.
+    /// Computes the mask by the plain walk over the whole trie, for comparison.
     pub(crate) fn plain(&mut self, thread: Thread, sink: &mut dyn Sink) {
         let mut found = Vec::new();
         self.start_line(thread.stack);
@@ -267,7 +270,7 @@ impl Masker<'_> {
         sink.part(self.bound.library(), None, &Part::List(found.into()), &[], &[]);
     }
 
-    /// Computes a mask, remembers it, and hands it over.
+    /// Computes a mask, stores it in the memo, and passes it on.
     fn compute(&mut self, thread: Thread, less: &[Words], sink: &mut dyn Sink) {
         self.buffers.computed += 1;
         self.start_line(thread.stack);
@@ -282,7 +285,7 @@ impl Masker<'_> {
         hand_over(bound, node, less, sink);
     }
 
-    /// The mask of a thread on the line, without what it may return to before the next byte.
+    /// Returns the mask of a thread on the line, without what it may return to before the next byte.
     fn part(&mut self, thread: Thread) -> Part {
         let mut found = core::mem::take(&mut self.scratch.found);
         found.clear();
@@ -297,7 +300,7 @@ impl Masker<'_> {
             self.walk_item(thread);
         }
         self.scratch.items = items;
-        // Where there are no JSON strings, no bitset is shared with other grammars.
+        // Without JSON strings, no bitset is shared with other grammars.
         let is_own = !self.bound.program().has_strings() && needs_bitset(&bases, &found);
         let part = if self.scratch.has_walked {
             self.gather(&mut bases, &found)
@@ -314,7 +317,7 @@ impl Masker<'_> {
         part
     }
 
-    /// Makes a part of the tokens of long walks and everything else.
+    /// Combines the tokens of long walks with everything else into a part.
     fn gather(&mut self, bases: &mut Vec<Words>, found: &[u32]) -> Part {
         let words = &mut self.scratch.words;
         if !core::mem::take(&mut self.scratch.has_walked) {
@@ -332,8 +335,9 @@ impl Masker<'_> {
         }
     }
 
-    /// Follows calls: the leaves and states that may take the first byte. Returns false if there are too many ways to get there: in
-    /// `r0 ::= r1? r1? "a"`, `r1 ::= r2? r2? "a"` and so on, their number doubles with every rule. A walk merges them.
+    /// Follows calls and collects the leaves and states that may take the first byte. Returns false if too many paths
+    /// lead to them: in `r0 ::= r1? r1? "a"`, `r1 ::= r2? r2? "a"` and so on, their number doubles with every rule. A
+    /// walk merges them.
     pub(crate) fn expand(&mut self, thread: Thread) -> bool {
         let program = &**self.bound.program();
         let mut items = core::mem::take(&mut self.scratch.items);
@@ -402,7 +406,8 @@ impl Masker<'_> {
         }
     }
 
-    /// The threads behind a leaf that has ended, and the bytes that they take. The list is the scratch one.
+    /// Returns the threads that continue after a leaf, and the bytes that they take. The list is `scratch.work`, to be
+    /// put back by the caller.
     pub(crate) fn behind(&mut self, stack: StackId) -> (ByteSet, Vec<Thread>) {
         let program = &**self.bound.program();
         let mut threads = core::mem::take(&mut self.scratch.work);
@@ -411,7 +416,7 @@ impl Masker<'_> {
         (behind(program, &mut stacks, self.buffers, stack, &mut threads), threads)
     }
 
-    /// Inner tokens and suffixes.
+    /// Adds the inner tokens of a leaf, and the tokens whose suffixes can follow it.
     #[expect(clippy::too_many_arguments, reason = "the borrowed parts of one computation")]
     fn leaf_item(
         &mut self,
@@ -451,14 +456,14 @@ impl Masker<'_> {
         });
     }
 
-    /// The plain walk, for one state and what it can call – but calls are items of their own here.
+    /// Walks the trie from one state. Its calls are separate items.
     fn walk_edges(&mut self, state: NetState, stack: StackId, found: &mut Vec<u32>) {
         let bound = self.bound;
         let program = &**bound.program();
         let trie = bound.vocabulary().trie();
         self.walk(found, |walker, walk| match program.place(state) {
             Place::Done => {}
-            // Whoever called did not ask whether the words that are awaited here were seen.
+            // The caller has not checked whether the words awaited here were already seen.
             Place::Node { .. } => {
                 let thread = Thread::network(state, stack);
                 let threads = settled(program, walk.stacks, walk.buffers, thread);
@@ -478,18 +483,18 @@ impl Masker<'_> {
         });
     }
 
-    /// The walk over the whole trie, for one of some words: few tokens can be read.
+    /// Walks the whole trie for a text that must be one of some words: few tokens can be read.
     fn walk_text(&mut self, item: Thread, found: &mut Vec<u32>) {
         let trie = self.bound.vocabulary().trie();
         self.walk(found, |walker, walk| walker.walk(walk, trie, 0, &[item]));
     }
 
-    /// Walks over tries, with every shortcut. What is read is added to `found`.
+    /// Walks over tries with every shortcut. The tokens are added to `found`.
     fn walk(&mut self, found: &mut Vec<u32>, with: impl FnOnce(&mut Walker, &mut Walk<'_, '_>)) {
         self.walk_by((true, true), found, None, with);
     }
 
-    /// The same, with [shortcuts and sets](Walk) or without, and with a visitor.
+    /// Does the same, with or without [shortcuts and sets](Walk), and with a visitor.
     pub(crate) fn walk_by(
         &mut self,
         (shortcuts, sets): (bool, bool),
@@ -499,13 +504,13 @@ impl Masker<'_> {
     ) {
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
         let (bound, buffers) = (self.bound, &mut *self.buffers);
-        // Mapped, so that the visitor may live longer than the walk.
+        // Mapped, because the visitor may outlive the walk.
         let visitor = visitor.map(|visitor| visitor as &mut Visitor<'_>);
         let mut walk = Walk { bound, stacks: &mut stacks, buffers, found, shortcuts, sets, visitor };
         with(&mut self.scratch.walker, &mut walk);
     }
 
-    /// The walk over the whole trie, by sets of threads.
+    /// Walks the whole trie with sets of threads.
     fn walk_item(&mut self, item: Thread) {
         let bound = self.bound;
         let mut words = core::mem::take(&mut self.scratch.words);
@@ -519,7 +524,7 @@ impl Masker<'_> {
     }
 }
 
-/// The tokens that would complete a forbidden word. They do not depend on the stack.
+/// Returns the tokens that would complete a forbidden word. They do not depend on the stack.
 fn completions_of<'b>(
     bound: &'b BoundProgram,
     text: &Text,
@@ -538,8 +543,8 @@ fn completions_of<'b>(
     }
 }
 
-/// The tokens that would complete a forbidden word: those on which the text never leaves the list of words before it
-/// closes the string. Each list holds the tokens below one node of the vocabulary's trie, ascending.
+/// Returns the tokens that would complete a forbidden word: the text stays on the list of words until they close the
+/// string. Each list holds the tokens below one node of the vocabulary's trie, in ascending order.
 fn completions(bound: &BoundProgram, text: &Text, state: LeafState) -> Vec<Words> {
     let mut lists = Vec::new();
     let (trie, library) = (bound.vocabulary().trie(), bound.library());
@@ -548,7 +553,7 @@ fn completions(bound: &BoundProgram, text: &Text, state: LeafState) -> Vec<Words
     lists
 }
 
-/// The tokens of a part that contain more than one value.
+/// Returns the tokens of a part that contain more than one value.
 fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
     if !bound.program().has_lists() {
         return Box::default();
@@ -573,7 +578,7 @@ fn several(bound: &BoundProgram, thread: &Thread, part: &Part) -> Box<[u32]> {
     }
 }
 
-/// Whether a thread is inside a string and not inside an escape, so that nothing changes before a quote.
+/// Checks whether a thread is inside a string and not inside an escape, so that nothing changes before a quote.
 pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
     let Some((leaf, state)) = thread.leaf() else { return false };
     match program.leaf(leaf) {
@@ -582,12 +587,12 @@ pub(crate) fn is_in_string(program: &Program, thread: &Thread) -> bool {
     }
 }
 
-/// From so many tokens on, a mask is a bitset.
+/// Returns the number of tokens from which on a mask without bitsets becomes a bitset.
 fn listed_tokens() -> usize {
     tuning().bitset_tokens.saturating_mul(4)
 }
 
-/// Whether bitsets and tokens together are a bitset of their own.
+/// Checks whether bitsets and tokens together need a new bitset.
 fn needs_bitset(bases: &[Words], found: &[u32]) -> bool {
     match bases.len() {
         0 => found.len() >= listed_tokens(),
@@ -598,7 +603,7 @@ fn needs_bitset(bases: &[Words], found: &[u32]) -> bool {
 
 /// Makes a part of bitsets and tokens.
 fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
-    // PERF: the same few bitsets meet in every schema (white space and the beginning of a string), and writing
+    // PERF: the same few bitsets are combined in every schema (white space and the beginning of a string), and writing
     // 16 KB for each such mask cost more than the walk.
     match bases.drain(..).reduce(|a, b| library.union(&a, &b)) {
         Some(base) if found.len() < tuning().folded_tokens => Part::Shared { base, more: found.into() },
@@ -610,24 +615,24 @@ fn finish(bases: &mut Vec<Words>, found: &[u32], library: &Library) -> Part {
     }
 }
 
-/// Whether fewer bits are set.
+/// Checks whether fewer than this many bits are set.
 fn has_fewer(words: &[u32], bits: usize) -> bool {
     let mut count = 0;
-    // PERF: most bitsets have so many bits in their first words.
+    // PERF: most bitsets have this many bits in their first words.
     !words.iter().any(|word| {
         count += word.count_ones() as usize;
         count >= bits
     })
 }
 
-/// Hands a remembered mask over.
+/// Passes a cached mask on.
 fn hand_over(bound: &BoundProgram, answer: AnswerId, less: &[Words], sink: &mut dyn Sink) {
     if let Answer::Mask(part, several) = bound.memo().answer(answer) {
         sink.part(bound.library(), Some(answer), part, several, less);
     }
 }
 
-/// What a mask depends on, first of all: the state, and its counters as far as a token can see.
+/// Returns the first key of a mask: the state, and its counters as far as a token can see.
 pub(crate) fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
     let program = bound.program();
     let counters = match thread.at {
@@ -643,7 +648,7 @@ pub(crate) fn state_key(bound: &BoundProgram, thread: &Thread) -> Key {
     Key { above: AnswerId::START, what: thread.at.key(), counters }
 }
 
-/// Remembers what was looked at on the way to an answer. Returns the key of the answer.
+/// Records the nodes visited on the way to an answer. Returns the key of the answer.
 pub(crate) fn remember_looks(bound: &BoundProgram, memo: &Memo, thread: &Thread, line: &Line) -> Key {
     let mut key = state_key(bound, thread);
     for at in 0..line.looks() {
@@ -656,7 +661,7 @@ pub(crate) fn remember_looks(bound: &BoundProgram, memo: &Memo, thread: &Thread,
     key
 }
 
-/// What a mask depends on next: the frames of a node that was looked at, as far as answers from there on depend on them.
+/// Returns the next key of a mask: the frames of a visited node, as far as the answers below it depend on them.
 fn look_key(bound: &BoundProgram, memo: &Memo, above: AnswerId, line: &Line, at: usize, look: &Look) -> Key {
     let (node, frames) = line.look(at);
     match *frames {
@@ -680,7 +685,7 @@ fn look_key(bound: &BoundProgram, memo: &Memo, above: AnswerId, line: &Line, at:
     }
 }
 
-/// The same for a node with one frame.
+/// Does the same for a node with one frame.
 pub(crate) fn frame_key(
     bound: &BoundProgram,
     memo: &Memo,
@@ -690,7 +695,7 @@ pub(crate) fn frame_key(
 ) -> Key {
     let counters = match frame.resume() {
         Resume::Loop { index, rounds } => view_of_rounds(bound, index, rounds, look.enough()),
-        // What was seen is not for a remembered mask to know; whether the scope may close is.
+        // A cached mask must not depend on the values that were seen, only on whether the scope may close.
         Resume::Scope { register, .. } => u64::from(register.may_close()),
         Resume::Words { set, .. } => {
             memo.answers(look.asked(), set.0, |question| words::answer(bound.program(), frame, question))
@@ -700,7 +705,7 @@ pub(crate) fn frame_key(
     Key { above, what: u64::from(frame.raw), counters }
 }
 
-/// What a repetition counts, as far as a token can see; any room from `enough` on is the same.
+/// Returns the count of a loop as far as a token can see. Any room of `enough` or more is the same.
 fn view_of_rounds(bound: &BoundProgram, index: LoopId, rounds: Count, enough: u32) -> u64 {
     let program = bound.program();
     program.counts().view_of_room(rounds, program.counted(index).bounds(), bound.horizon() + 1, enough)

@@ -1,4 +1,6 @@
-//! Merging the threads of a generation: those that stand in the same place become one, if that changes nothing.
+//! Merges the threads of a generation, that is, those that have taken the same bytes.
+//!
+//! Threads in the same place become one where that does not change what they can do.
 
 use super::stack::Stacks;
 use super::thread::Thread;
@@ -6,7 +8,8 @@ use crate::count::Bounds;
 use crate::program::{At, Program};
 use crate::tuning::tuning;
 
-/// Adds a thread to a generation, merging it with those that stand in the same place. In a crowd that is left to [`merge`].
+/// Adds a thread to a generation and merges it with the threads in the same place. If there are many threads, [`merge`]
+/// does that later.
 #[inline]
 pub(super) fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, next: &mut Vec<Thread>) {
     if next.len() >= tuning().compared_threads {
@@ -21,7 +24,8 @@ pub(super) fn add<S: Stacks>(program: &Program, stacks: &mut S, thread: Thread, 
     next.push(thread);
 }
 
-/// The same where another thread stands in the same place. PERF: to unite many stacks one after the other is quadratic, so that is left to [`merge`], too.
+/// Adds a thread where `next[at]` is in the same place. PERF: uniting many stacks one by one is quadratic, so that is
+/// left to [`merge`], too.
 fn add_beside<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -35,7 +39,7 @@ fn add_beside<S: Stacks>(
     add_similar(program, stacks, thread, next, at);
 }
 
-/// Merges the threads of a generation that stand in the same place, if there is so much to merge that [`add`] did not.
+/// Merges the threads that [`add`] has left unmerged because there were too many.
 #[inline]
 pub(super) fn merge<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thread>) {
     if next.len() > 1 {
@@ -66,8 +70,9 @@ fn merge_crowd<S: Stacks>(program: &Program, stacks: &mut S, next: &mut Vec<Thre
     }
 }
 
-/// The same where others stand in the same place, the first of them at `from`. Threads with equal counts share the union of their stacks,
-/// and threads with equal stacks the union of their counts; of the others, those are dropped that can do nothing that another cannot.
+/// Adds a thread where others may be in the same place, the first of them at `from` or later. Threads with equal counts
+/// share the union of their stacks, and threads with equal stacks the union of their counts. Otherwise a thread is
+/// dropped if another one can do everything that it can.
 fn add_similar<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -107,7 +112,7 @@ fn add_similar<S: Stacks>(
         if thread == other {
             return;
         }
-        // The other is part of this one now, which may be merged with those that came before.
+        // `thread` now includes the other one, so it may be merged with threads that were compared before.
         next.swap_remove(at);
         at = from;
     }

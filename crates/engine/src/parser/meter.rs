@@ -1,8 +1,8 @@
-//! Counting steps, so that no mask and no token takes for ever.
+//! Counts steps, so that no mask and no token takes forever.
 //!
-//! Whoever loops asks [`Meter::spend`] and ends its loop when it says no. What has been found by then is incomplete; whoever started the
-//! meter sees [`Meter::over`], throws it away and reports an error. The meter also listens to the
-//! [cancel token](maskwright_automata::CancelToken) of the thread.
+//! Every loop calls [`Meter::spend`] and ends when it returns false. The results up to then are incomplete: the code
+//! that started the meter sees [`Meter::over`], drops them and reports an error. The meter also checks the [cancel
+//! token](maskwright_automata::CancelToken) of the OS thread.
 
 use maskwright_automata::must_stop_now;
 
@@ -10,39 +10,41 @@ use crate::error::MatchError;
 use crate::looked;
 
 impl MatchError {
-    /// Whether a limit was met, and not the constraint: another text, or a higher limit, may do. The matcher is as before.
+    /// Checks whether a limit was exceeded, rather than the constraint violated: another text, or a higher limit, may
+    /// work. The matcher is unchanged.
     pub fn is_limit(&self) -> bool {
         matches!(self, Self::TooAmbiguous | Self::TooManySteps { .. })
     }
 
-    /// Whether the work ended before there was an answer: at a limit, because it was told to stop, or because another engine gave up. Then it is not known
-    /// whether a token may come next.
+    /// Checks whether the work ended without an answer: at a limit, because it was canceled, or because another engine
+    /// gave up. It is then unknown whether a token may come next.
     pub fn is_undecided(&self) -> bool {
         self.is_limit() || matches!(self, Self::Cancelled | Self::GaveUp(_))
     }
 }
 
-/// A limit on steps. A step is about as long as looking at one node of a trie. Without a limit only the stop token ends work.
+/// A limit on steps. A step takes about as long as visiting one node of a trie. Without a limit, only the cancel token
+/// ends the work.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
-    /// Steps until the next look at everything else.
+    /// The steps until `left`, the node count and the cancel token are checked again.
     credit: u32,
     left: u64,
     over: Option<Over>,
 }
 
-/// Why work has to end.
+/// The reason why work has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     /// The steps are used up.
     Steps,
-    /// The work was told to stop.
+    /// The work was canceled.
     Stopped,
 }
 
-/// So many steps are taken between two looks at the stop token.
+/// The number of steps between two checks of the cancel token.
 const CHUNK: u32 = 4_096;
-/// What one byte for one thread costs, in steps.
+/// The cost of one byte for one thread, in steps.
 pub(crate) const THREAD_STEPS: u32 = 8;
 
 impl Default for Meter {
@@ -52,12 +54,13 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// Work begins that may take so many steps.
+    /// Starts work that may take this many steps.
     pub(crate) fn start(&mut self, steps: u64) {
         *self = Self::with_credit(steps, 0);
     }
 
-    /// The same for work that is expected to be short. PERF: most tokens are taken in fewer steps than there are between two looks.
+    /// Does the same for work that is expected to be short. PERF: most tokens take fewer steps than there are between
+    /// two checks.
     #[inline]
     pub(crate) fn start_short(&mut self, steps: u64) {
         *self = Self::with_credit(steps, CHUNK);
@@ -80,7 +83,8 @@ impl Meter {
         self.refill(steps)
     }
 
-    /// Counts what was looked at so far now, and not later. Returns false if the work has to end.
+    /// Charges the nodes that were visited so far now, instead of at the next check. Returns false if the work has to
+    /// end.
     pub(crate) fn look(&mut self) -> bool {
         self.left += u64::from(core::mem::take(&mut self.credit));
         self.refill(0)
@@ -107,23 +111,23 @@ impl Meter {
         true
     }
 
-    /// How many steps are left.
+    /// Returns the number of steps that are left.
     pub(crate) fn left(&self) -> u64 {
         if self.over.is_some() { 0 } else { self.left + u64::from(self.credit) }
     }
 
-    /// The work has to end, because a part of it had to.
+    /// Ends the work because a part of it had to end.
     pub(crate) fn give_up(&mut self) {
         (self.over, self.credit) = (self.over.or(Some(Over::Steps)), 0);
     }
 
-    /// Whether the work has to end, and why.
+    /// Returns why the work has to end, if it has to.
     #[inline]
     pub(crate) fn over(&self) -> Option<Over> {
         self.over
     }
 
-    /// The work is over. Returns why, if it had to end early.
+    /// Ends the metered work. Returns why it had to end early, if it had to.
     #[inline]
     pub(crate) fn finish(&mut self) -> Option<Over> {
         let over = self.over;
@@ -159,7 +163,7 @@ mod tests {
         assert!(meter.spend(CHUNK));
         looked::count(60_000);
         assert!(!meter.spend(CHUNK + 1));
-        // What was looked at before is nobody's.
+        // Nodes that were visited before the start are not charged.
         looked::count(60_000);
         meter.start(100_000);
         assert!(meter.spend(CHUNK) && meter.spend(CHUNK + 1));

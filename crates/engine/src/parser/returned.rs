@@ -1,19 +1,21 @@
-//! Which stacks were returned to. Without this, ambiguous grammars would visit every path through a graph of stacks, and not every stack.
+//! The stacks that a step has already returned to.
+//!
+//! Without this, an ambiguous grammar would visit every path through the graph of stacks instead of every stack.
 
 use rustc_hash::FxHashSet;
 
 use super::stack::{Frame, StackId, Stacks};
 use crate::seen::Seen;
 
-/// The stacks that were returned to.
+/// The stacks that were already returned to.
 #[derive(Debug, Default)]
 pub(super) struct Returned {
     stacks: Seen<StackId>,
-    /// Their frames, where there are many: different unions have common members.
+    /// Their frames, for stacks with many of them, because different unions have common members.
     frames: FxHashSet<(Frame, StackId)>,
 }
 
-/// Up to so many frames of a stack, nobody asks whether they were returned to.
+/// Stacks with at most this many frames are not checked for repeated frames.
 const FEW_FRAMES: usize = 8;
 
 impl Returned {
@@ -25,13 +27,14 @@ impl Returned {
         }
     }
 
-    /// Returns to a stack. Whether that is new.
+    /// Marks a stack as returned to. Returns whether that is new.
     #[inline]
     pub(super) fn insert(&mut self, stack: StackId) -> bool {
         self.stacks.insert(stack)
     }
 
-    /// The frames of a stack, each with what is below, without those that were returned to already if they are many.
+    /// Appends the frames of a stack, each with the stack below. If there are many, skips those that were already
+    /// returned to.
     #[inline]
     pub(super) fn pop<S: Stacks>(
         &mut self,

@@ -1,11 +1,11 @@
-//! A mask that is written to.
+//! A mask that can be corrected after it was computed.
 
 /// A mask that can be corrected.
 pub(crate) trait Row {
     fn words(&self) -> &[u32];
-    /// All words, to be changed anywhere.
+    /// Returns all words, to change any of them.
     fn words_mut(&mut self) -> &mut [u32];
-    /// Says whether a token is allowed.
+    /// Allows or forbids a token.
     fn set(&mut self, token: u32, is_allowed: bool);
 }
 

@@ -1,18 +1,20 @@
-//! A lazy DFA over sets of threads, for walks that are long.
+//! A lazy DFA over sets of threads, for long walks.
 //!
-//! Inside an identifier, a word or a line, tens of thousands of tokens can be read, and after nearly every byte the same few threads stand in
-//! the same places. So each set of threads that a walk comes to gets a number, and where a byte leads from a set is worked out once: the rest
-//! of the walk is a table lookup for each node of the trie.
+//! Inside an identifier, a word or a line, tens of thousands of tokens can be read, and after nearly every byte the
+//! same few threads are in the same places. So each set of threads that a walk reaches gets a number, and the target of
+//! a byte from a set is computed once. The rest of the walk is a table lookup for each node of the trie.
 //!
 //! ```text
 //!   {name, after one letter} ── letter ──▶ {name, after more letters} ── letter ──▶ the same
 //!                                                        └── space ──▶ {after name}
 //! ```
-//! Bytes that do the same everywhere in a program share a column of the table ([`byte_classes`](crate::program::Program::byte_classes)). Sets belong to one line: they are
-//! forgotten when the next one starts.
+//! Bytes that do the same everywhere in a program share a column of the table
+//! ([`byte_classes`](crate::program::Program::byte_classes)). Sets belong to one line and are dropped when the next one
+//! starts.
 //!
-//! Most nodes need not be visited at all. Below a node of the vocabulary's trie there are characters of known kinds ([`Kinds`]). If all of these
-//! lead from a set to one and the same set, and so on from there as far as the tokens go, then all tokens below the node can be read.
+//! Most nodes need not be visited at all. For each node of the vocabulary's trie, the kinds of characters below it are
+//! known ([`Kinds`]). If all of them lead from a set to one and the same set, and so on from there to the end of the
+//! longest token, then all tokens below the node can be read.
 
 use core::hash::BuildHasher;
 
@@ -28,7 +30,7 @@ use crate::library::reader::{self, Next, Reader, Visited};
 use crate::library::{BoundProgram, Bytes, GroupedKinds, Kinds, utf8};
 use crate::program::ByteClasses;
 
-/// The sets that a walk has come to, and where bytes lead from them.
+/// The sets that a walk has reached, and their transitions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sets {
     table: Table,
@@ -37,33 +39,35 @@ pub(crate) struct Sets {
 #[derive(Clone, Debug, Default)]
 struct Table {
     sets: Vec<Set>,
-    /// The threads of all sets, one set after the other.
+    /// The threads of all sets, one set after another.
     threads: Vec<Thread>,
-    /// What may take a byte from the sets that were asked, one set after the other.
+    /// The places that may take a byte, for each set that was stepped, one set after another.
     waiting: Vec<Waiting>,
-    /// For each set and each class of bytes the next set, or `UNKNOWN`.
+    /// The next set for each set and byte class, or `UNKNOWN`.
     next: Vec<u32>,
     index: HashTable<u32>,
-    /// Where all characters end that have come to a place of their spelling, if that was asked.
+    /// The set in which all characters end, by the set in the middle of a character and the position in its UTF-8.
+    /// `None` if there is no such set.
     ends: FxHashMap<(SetId, u8), Option<SetId>>,
     stepped: Vec<Thread>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Set {
-    /// Its threads, in `Table::threads`.
+    /// The range of its threads in `Table::threads`.
     start: u32,
     end: u32,
-    /// In `Table::waiting`; `UNKNOWN` while nobody has asked.
+    /// The range in `Table::waiting`, or `UNKNOWN` if it was not computed.
     waiting_start: u32,
     waiting_end: u32,
-    /// Kinds of characters that lead to `main`, and those that do not.
+    /// The kinds of characters that are known to lead to `main`, and those that are known not to.
     to_main: Kinds,
     to_others: Kinds,
     main: SetId,
-    /// Kinds of which every text of up to `safe_length` characters can be read, because a thread stays in its leaf.
+    /// Kinds of characters of which every text of up to `safe_length` characters can be read, because a thread stays in
+    /// its leaf.
     safe: GroupedKinds,
-    /// `UNKNOWN` while nobody has asked.
+    /// The number of characters, or `UNKNOWN` if it was not computed.
     safe_length: u32,
 }
 
@@ -77,7 +81,7 @@ impl SetId {
 }
 
 const UNKNOWN: u32 = u32::MAX;
-/// No subtree is higher ([`Bytes::height`]).
+/// The greatest height of a subtree ([`Bytes::height`]).
 const ANY_HEIGHT: u32 = u8::MAX as u32;
 
 impl Sets {
@@ -90,7 +94,7 @@ impl Sets {
             + table.ends.capacity() * size_of::<((SetId, u8), Option<SetId>)>()
     }
 
-    /// Forgets all sets.
+    /// Drops all sets.
     pub(crate) fn clear(&mut self) {
         self.table.sets.clear();
         self.table.threads.clear();
@@ -100,8 +104,9 @@ impl Sets {
         self.table.ends.clear();
     }
 
-    /// Finds every token below a node of a trie that can be read from some threads, which have taken the bytes up to the node. Tries are
-    /// numbered; that of the vocabulary has number 0. Unless they are `returning`, the threads return to nothing before the first byte.
+    /// Finds every token below a node of a trie that can be read from some threads, which have taken the bytes up to
+    /// the node. Tries are numbered; the vocabulary's trie has number 0. Unless `returning`, the threads return to
+    /// nothing before the first byte.
     #[expect(clippy::too_many_arguments, reason = "what a walk begins with, and where it puts what it finds")]
     pub(crate) fn walk<O: Out>(
         &mut self,
@@ -115,7 +120,7 @@ impl Sets {
     ) {
         let bound = walk.bound;
         let classes = bound.program().byte_classes();
-        // Only of the vocabulary's trie it is known what comes below, and whoever judges wants to see every token.
+        // The kinds below a node are known only for the vocabulary's trie, and a visitor wants to see every token.
         let bytes = (number == 0 && walk.visitor.is_none()).then(|| bound.library().bytes());
         let table = &mut self.table;
         if table.sets.is_empty() {
@@ -131,7 +136,8 @@ impl Sets {
             table.wait(walk, classes, set, false);
             set
         };
-        // PERF: from a wide leaf, most tokens consist of characters that stay in it. These come from a bitset, and only the others are looked for.
+        // PERF: from a wide leaf, most tokens consist of characters that stay in it. These come from a bitset, and only
+        // the others are searched.
         let known = match bytes {
             Some(bytes) if node == Trie::ROOT => {
                 let known = table.known(bound, bytes, set);
@@ -141,28 +147,28 @@ impl Sets {
         };
         let looping = known.is_some();
         let known = GroupedKinds::from(known.unwrap_or_default());
-        // Bytes inside a character, too.
+        // Includes the bytes inside a character.
         let known_bytes = known.kinds.leads().chain(0x80..0xC0).collect();
         let mut reader = SetReader { table, walk, classes, bytes, known, known_bytes, out };
         reader::read(trie, node, Standing { set, looping }, &mut reader);
     }
 }
 
-/// How things stand behind a node.
+/// The state of a walk after a node.
 struct Standing {
     set: SetId,
-    /// Only characters have been read that are known to be allowed.
+    /// Whether only characters that are known to be allowed have been read.
     looping: bool,
 }
 
-/// Sets of threads that take the bytes of tokens.
+/// Reads tokens with sets of threads.
 struct SetReader<'r, 'w, 's, O> {
     table: &'r mut Table,
     walk: &'r mut Walk<'w, 's>,
     classes: &'r ByteClasses,
-    /// What is known of the trie, if it is the vocabulary's.
+    /// The kinds of characters below nodes, if the trie is the vocabulary's.
     bytes: Option<&'r Bytes>,
-    /// Tokens of these characters are found already.
+    /// The characters whose tokens were already found.
     known: GroupedKinds,
     known_bytes: ByteSet,
     out: &'r mut O,
@@ -205,29 +211,30 @@ impl<O: Out> Reader for SetReader<'_, '_, '_, O> {
     }
 }
 
-/// Where a walk puts the tokens that it finds.
+/// A destination for the tokens that a walk finds.
 pub(crate) trait Out {
     fn tokens(&mut self, walk: &mut Walk<'_, '_>, tokens: &[u32]);
-    /// Takes a bitset, unless it has no use for one.
+    /// Takes a bitset, or returns false if it cannot use one.
     fn known(&mut self, _words: impl FnOnce() -> Vec<u32>) -> bool {
         false
     }
 }
 
-/// To those that the walk has found already.
+/// Adds tokens to the list of the walk.
 pub(crate) struct Listed;
 
 impl Out for Listed {
     #[inline]
     fn tokens(&mut self, walk: &mut Walk<'_, '_>, tokens: &[u32]) {
-        // PERF: there is one of them, nearly always.
+        // PERF: nearly always there is one token.
         for &token in tokens {
             walk.found.push(token);
         }
     }
 }
 
-/// Into a bitset. PERF: a walk may find a hundred thousand tokens, and a list would have to become a bitset afterwards.
+/// Adds tokens to a bitset. PERF: a walk may find a hundred thousand tokens, and a list would have to become a bitset
+/// afterwards.
 pub(crate) struct Bits<'w>(pub(crate) &'w mut [u32]);
 
 impl Out for Bits<'_> {
@@ -250,7 +257,7 @@ impl Table {
         &self.threads[start as usize..end as usize]
     }
 
-    /// Where a byte leads from a set.
+    /// Returns the set that a byte leads to.
     #[inline]
     fn next(&mut self, walk: &mut Walk<'_, '_>, classes: &ByteClasses, set: SetId, byte: u8) -> SetId {
         let at = set.0 as usize * classes.len + usize::from(classes.of[usize::from(byte)]);
@@ -285,7 +292,7 @@ impl Table {
         next
     }
 
-    /// Finds out what may take a byte from a set. Other bytes lead nowhere.
+    /// Finds the places of a set that may take a byte. All other bytes lead to the empty set.
     fn wait(&mut self, walk: &mut Walk<'_, '_>, classes: &ByteClasses, set: SetId, returning: bool) {
         let Set { start, end, .. } = self.sets[set.0 as usize];
         let before = self.waiting.len();
@@ -300,7 +307,7 @@ impl Table {
         first.iter().for_each(|byte| next[usize::from(classes.of[usize::from(byte)])] = UNKNOWN);
     }
 
-    /// The number of the set in `stepped`.
+    /// Returns the number of the set in `stepped`.
     fn intern(&mut self, classes: &ByteClasses) -> SetId {
         if self.stepped.is_empty() {
             return SetId::DEAD;
@@ -345,7 +352,8 @@ impl Table {
         self.sets.len() as u32 - 1
     }
 
-    /// Characters of which every text can be read by what waits in a set, however long it is, if they are many.
+    /// Returns kinds of characters of which every text of any length can be read by the waiting places of a set, if
+    /// there are many.
     fn known(&self, bound: &BoundProgram, bytes: &Bytes, set: SetId) -> Option<Kinds> {
         let Set { waiting_start, waiting_end, .. } = self.sets[set.0 as usize];
         let waiting = self.waiting.get(waiting_start as usize..waiting_end as usize)?;
@@ -353,7 +361,8 @@ impl Table {
         (!kinds.is_empty() && length as usize >= bytes.longest()).then_some(kinds)
     }
 
-    /// Whether all tokens below a node of the vocabulary's trie can be read from a set, as far as that is easily seen.
+    /// Checks whether all tokens below a node of the vocabulary's trie can be read from a set. May return false if that
+    /// is not easy to see.
     #[inline]
     fn stays(
         &mut self,
@@ -374,7 +383,7 @@ impl Table {
         }
     }
 
-    /// The same where no thread is known to stay in its leaf.
+    /// Does the same where no thread is known to stay in its leaf.
     fn stays_otherwise(
         &mut self,
         walk: &mut Walk<'_, '_>,
@@ -391,7 +400,7 @@ impl Table {
         self.takes(walk, classes, set, kinds, bytes.height(node))
     }
 
-    /// Whether every text of up to `length` characters of some kinds can be read from a set.
+    /// Checks whether every text of up to `length` characters of some kinds can be read from a set.
     fn takes(
         &mut self,
         walk: &mut Walk<'_, '_>,
@@ -418,7 +427,7 @@ impl Table {
         true
     }
 
-    /// Finds out which characters keep some thread of a set inside its leaf. That is known once for all grammars.
+    /// Finds the characters that keep some thread of a set inside its leaf. They are computed once for all grammars.
     #[cold]
     fn find_safe(&mut self, bound: &BoundProgram, set: SetId) {
         let (safe, length) = widest(bound, self.threads(set));
@@ -426,7 +435,7 @@ impl Table {
         (known.safe, known.safe_length) = (safe.into(), if safe.is_empty() { 0 } else { length });
     }
 
-    /// Finds out where some kinds of characters lead from a set.
+    /// Finds the sets that some kinds of characters lead to.
     #[cold]
     fn follow(&mut self, walk: &mut Walk<'_, '_>, classes: &ByteClasses, set: SetId, kinds: Kinds) {
         for lead in kinds.leads() {
@@ -446,7 +455,8 @@ impl Table {
         }
     }
 
-    /// The set in which all characters end that have come to this place, if it is the same for all of them and is not dead.
+    /// Returns the set in which all characters end that are at this position, if it is the same for all of them and not
+    /// empty.
     fn end(
         &mut self,
         walk: &mut Walk<'_, '_>,
@@ -492,7 +502,8 @@ impl Table {
     }
 }
 
-/// Kinds of characters of which every text, up to a number of them, keeps one of the threads inside its leaf; of all threads the one with most.
+/// Returns kinds of characters of which every text, up to a length, keeps one of the threads inside its leaf: those of
+/// the thread with the most kinds.
 fn widest<'t>(bound: &BoundProgram, threads: impl IntoIterator<Item = &'t Thread>) -> (Kinds, u32) {
     let safe =
         |thread: &Thread| thread.leaf().and_then(|(leaf, state)| bound.safe_kinds(leaf, state, thread.count));

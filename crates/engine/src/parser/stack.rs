@@ -1,9 +1,9 @@
-//! Where to go on when a rule is done: stacks that share their tails and can be many at once.
+//! Stacks: where a thread continues when a rule is done. They share their tails, and a stack may stand for several at
+//! once.
 //!
-//! A stack is a number: 0 is the bottom, every other number a node with a frame and the stack below. Stacks are never
-//! changed, so threads, history and forks share them. When two threads come to the same state with different
-//! stacks, they become one thread on the *union* of the two – this is the graph-structured stack of generalised
-//! parsers.
+//! A stack is a number: 0 is the bottom, any other number is a node with a frame and the stack below. Stacks are
+//! immutable, so threads, history and forks share them. When two threads reach the same state with different stacks,
+//! they become one thread on the *union* of the two. This is the graph-structured stack of generalized parsers.
 //!
 //! ```text
 //!   union ─┬─▶ (after x) ─▶ (after list) ─▶ bottom
@@ -11,21 +11,22 @@
 //! ```
 //!
 //! # Merging by future
-//! A matcher recognises; it builds no tree. So stacks behind which the same texts follow are the same stack, whatever led to them.
-//! Four rules keep stacks small, each of them exact:
+//! A matcher only recognizes; it builds no tree. So two stacks after which the same texts can follow are equivalent, no
+//! matter what led to them. Four rules keep stacks small, each of them exact:
 //!
 //! | rule | |
 //! |---|---|
 //! | equal frames share what is below, if that is one stack | `A·X ∪ A·Y = A·(X ∪ Y)` |
 //! | counts are sets ([`crate::count`]) | `loop(1)·X ∪ loop(2)·X = loop({1, 2})·X` |
 //! | a frame that may end at once covers what is below it | `A·X ∪ X = A·X` |
-//! | a frame that repeats itself is there once ([`Program::repeats_itself`]) | `A·A·X = A·X` |
+//! | a frame that repeats itself occurs once ([`Program::repeats_itself`]) | `A·A·X = A·X` |
 //!
-//! By the last, `e ::= e "+" e | num` has one stack however long the sum is: after an operand, `("+" e)*` twice is `("+" e)*`.
-//! [`Arena::set_merging`] switches the rules off, for comparison.
+//! By the last rule, `e ::= e "+" e | num` has one stack for a sum of any length: after an operand, `("+" e)*` twice is
+//! `("+" e)*`. [`Arena::set_merging`] switches the rules off, for comparison.
 //!
-//! The first rule is not applied where `X ∪ Y` would be a new union: that would make sets of stacks deterministic, and there are grammars with
-//! exponentially many of them. Then members are only listed, as in any graph-structured stack. All merging has a bound (`merge_stacks` in [`crate::tuning`]).
+//! The first rule is not applied where `X ∪ Y` would be a new union. It would determinize sets of stacks, and there are
+//! grammars with exponentially many of them. In that case the members are only listed, as in any graph-structured
+//! stack. All merging is bounded (`merge_stacks` in [`crate::tuning`]).
 
 use core::hash::BuildHasher;
 
@@ -45,32 +46,32 @@ use crate::tuning::tuning;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StackId(u32);
 
-/// The numbers of stacks with this bit are nodes of a line.
+/// Marks the ids of stacks that are nodes of a line.
 const ON_LINE: u32 = 1 << 31;
 
 impl StackId {
-    /// The bottom of every stack. The only frame that stands directly on it is [`Frame::FINISH`].
+    /// The bottom of every stack. The only frame directly above it is [`Frame::FINISH`].
     pub(crate) const BOTTOM: Self = Self(0);
 
-    /// The stack of a node of an arena.
+    /// Returns the stack of a node of an arena.
     #[inline]
     fn of_node(at: usize) -> Self {
         Self(at as u32 + 1)
     }
 
-    /// The place of the node in an arena; of the bottom, and of the nodes of a line, none is there.
+    /// Returns the index of the node in an arena. For the bottom and for nodes of a line, the index is out of range.
     #[inline]
     fn node(self) -> usize {
         (self.0 as usize).wrapping_sub(1)
     }
 
-    /// The stack of a node of a line.
+    /// Returns the stack of a node of a line.
     #[inline]
     pub(super) const fn on_line(node: LineNodeId) -> Self {
         Self(node.raw() | ON_LINE)
     }
 
-    /// The node of a line, if it is one.
+    /// Returns the node of a line, if it is one.
     #[inline]
     pub(super) fn line_node(self) -> Option<LineNodeId> {
         (self.0 & ON_LINE != 0).then_some(LineNodeId::new((self.0 & !ON_LINE) as usize))
@@ -81,17 +82,19 @@ impl StackId {
     }
 }
 
-/// The values of a scope: an entry of `Registers`, and whether the scope still lacks a value that it requires.
+/// The values of a scope: an entry of `Registers`, and whether the scope still lacks a required value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Register(pub(crate) u32);
 
-/// Where to go on: a state of the network, another round of a counted repetition, or the end of a scope or of something limited.
+/// Where to continue: a state of the network, another round of a counted repetition, or the end of a scope or of a
+/// limited part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Frame {
-    /// A [`NetState`], or the number of a loop, scope or limit with [`IS_LOOP`], [`IS_SCOPE`], [`IS_WORDS`] or [`IS_LIMIT`] set.
+    /// A [`NetState`], or the number of a loop, scope or limit with [`IS_LOOP`], [`IS_SCOPE`], [`IS_WORDS`] or
+    /// [`IS_LIMIT`] set.
     pub(crate) raw: u32,
-    /// The [`Count`] of rounds that were begun, for a loop; a [`Register`], for a scope, or a [`WordSetId`]; for a limit the number of the first token that may
-    /// not belong to it any more.
+    /// For a loop, the [`Count`] of rounds that have begun. For a scope, a [`Register`] or a [`WordSetId`]. For a
+    /// limit, the number of the first token that may no longer belong to it.
     pub(crate) count: u32,
 }
 
@@ -107,7 +110,7 @@ pub(crate) enum Resume {
         index: ScopeId,
         register: Register,
     },
-    /// The end of a scope that keeps a set of words. If it lists other values as well, that frame is below.
+    /// The end of a scope that keeps a set of words. If it lists other values as well, the frame for those is below.
     Words {
         index: ScopeId,
         set: WordSetId,
@@ -118,7 +121,7 @@ pub(crate) enum Resume {
 }
 
 impl Frame {
-    /// What stands at the bottom of every stack.
+    /// The lowest frame of every stack.
     pub(crate) const FINISH: Self = Self { raw: u32::MAX - 1, count: 0 };
 
     pub(crate) fn at(state: NetState) -> Self {
@@ -158,50 +161,53 @@ impl Frame {
     }
 }
 
-/// What stepping needs of stacks.
+/// The operations on stacks that stepping needs.
 pub(crate) trait Stacks {
-    /// A stack with one more frame.
+    /// Returns a stack with one more frame.
     fn push(&mut self, program: &Program, frame: Frame, below: StackId) -> StackId;
-    /// Appends the top frames of a stack, each with what is below; nothing for the bottom.
+    /// Appends the top frames of a stack, each with the stack below. The bottom has none.
     fn pop(&mut self, stack: StackId, out: &mut Vec<(Frame, StackId)>);
-    /// Both stacks.
+    /// Returns the union of two stacks.
     fn union(&mut self, program: &Program, a: StackId, b: StackId) -> StackId {
         if a == b { a } else { self.union_all(program, &mut [a, b].into_iter()) }
     }
-    /// All of these stacks, at least one. To unite them one after the other would look at the first as often as there are others.
+    /// Returns the union of these stacks, of which there must be at least one. Uniting them one by one would visit the
+    /// first one each time.
     fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = StackId>) -> StackId;
-    /// Whether every text that may follow `inner` may follow `outer`, as far as that is easily seen.
+    /// Checks whether every text that may follow `inner` may also follow `outer`. May return false if that is not easy
+    /// to see.
     fn covers(&self, program: &Program, outer: StackId, inner: StackId) -> bool;
-    /// Whether threads and stacks with the same future are merged.
+    /// Returns whether threads and stacks with the same future are merged.
     fn merges(&self) -> bool;
-    /// Whether a stack is a union of many.
+    /// Checks whether a stack is a union of many stacks.
     fn is_wide(&self, stack: StackId) -> bool;
 
-    /// What unions have cost since the last call, in stacks that were looked at.
+    /// Returns the cost of unions since the last call, in visited stacks.
     fn effort(&mut self) -> u32;
 
-    /// Another round of a loop on a stack begins, and leaves this room for more; or it would, if there were room for it.
+    /// Called when a loop on a stack begins another round, with the room that is then left. `None` means that there is
+    /// no room for the round.
     fn counts(&mut self, _index: LoopId, _below: StackId, _room: Option<u32>) {}
 
-    /// Somebody asks what a scope has seen of its words.
+    /// Called when a step depends on the words that a scope has seen.
     fn asks(&mut self, _words: Frame, _below: StackId, _question: Question) {}
 
-    /// The number of the token that is being read.
+    /// Returns the number of the token that is being read.
     fn token(&self) -> u32;
 
-    /// What a scope remembers when it begins.
+    /// Returns the register of a scope that begins.
     fn fresh(&mut self, scope: &Scope) -> Register {
         Register::fresh(scope)
     }
 
-    /// A value has ended on this stack, before or after the current byte. Appends the stacks to go on with: none if the
-    /// value is not new to its scope. Unless somebody remembers values, all are new.
+    /// Called when a value has ended on this stack, before or after the current byte. Appends the stacks to continue
+    /// with: none if its scope has seen the value. The default remembers no values, so all of them are new.
     fn check(&mut self, stack: StackId, _when: When, out: &mut Vec<StackId>) {
         out.push(stack);
     }
 }
 
-/// A place in the text, as seen by a step.
+/// A position relative to the byte that is being stepped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     BeforeByte,
@@ -214,10 +220,10 @@ struct Node {
     below: StackId,
 }
 
-/// A `Node` with this frame is a union: `below` is where its members begin, `frame.count` how many there are.
+/// Marks a node that is a union: `below` is the index of its first member, and `frame.count` the number of members.
 const UNION: u32 = u32::MAX;
 
-/// Forks share nodes in pieces of so many.
+/// The number of nodes in a chunk that forks share.
 const NODES: usize = 64;
 
 /// The stacks of one matcher.
@@ -225,17 +231,17 @@ const NODES: usize = 64;
 pub(crate) struct Arena {
     nodes: Log<Node, NODES>,
     members: Vec<StackId>,
-    /// Nodes from here on were made by the current byte; equal ones among them are shared.
+    /// The first node that the current byte has made. Equal nodes from here on are shared.
     recent: usize,
     /// The number of the token that is being read.
     pub(crate) token: u32,
-    /// All nodes by their content, from the first union on. Unions multiply unless equal stacks have equal numbers;
-    /// without unions nothing can multiply, and looking at the recent nodes is enough.
+    /// All nodes by their content, built when the first union is made. Unions multiply unless equal stacks have equal
+    /// ids. Without unions, comparing with the recent nodes is enough.
     index: Option<HashTable<StackId>>,
-    /// The index is kept, whether there are unions or not.
+    /// Whether the index is kept even if there are no unions.
     keeps_index: bool,
     merging: bool,
-    /// What unions have cost since somebody asked.
+    /// The cost of unions since the last call of [`Stacks::effort`].
     effort: u32,
 }
 
@@ -254,7 +260,7 @@ impl Default for Arena {
     }
 }
 
-/// A point to go back to.
+/// A state of the arena to go back to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     nodes: u32,
@@ -266,12 +272,12 @@ impl Arena {
         Mark { nodes: self.nodes.len() as u32, members: self.members.len() as u32 }
     }
 
-    /// Whether a stack was made after a mark.
+    /// Checks whether a stack was made after a mark.
     pub(crate) fn is_newer(stack: StackId, mark: Mark) -> bool {
         stack.0 > mark.nodes
     }
 
-    /// Forgets what was made since.
+    /// Removes everything that was made since a mark.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         if mark.members == 0 && !self.keeps_index {
             self.index = None;
@@ -279,7 +285,7 @@ impl Arena {
         self.retract(mark);
     }
 
-    /// The same; equal stacks go on to have equal numbers.
+    /// Does the same, but keeps the index, so that equal stacks still get equal ids.
     fn retract(&mut self, mark: Mark) {
         if let Some(mut index) = self.index.take() {
             for at in mark.nodes as usize..self.nodes.len() {
@@ -302,17 +308,17 @@ impl Arena {
         (self.recent, self.effort) = (0, 0);
     }
 
-    /// How much room there is for stacks.
+    /// Returns the bytes that are allocated for stacks.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.nodes.heap_bytes() + self.members.capacity() * 4
     }
 
-    /// Lets forks share what is there. A token ends here.
+    /// Lets forks share the nodes made so far. Called at the end of a token.
     pub(crate) fn freeze(&mut self) {
         self.nodes.freeze(self.recent);
     }
 
-    /// The same stacks, for another matcher that stands on some of them.
+    /// Copies the stacks for another matcher, whose threads are on some of them.
     pub(crate) fn fork(&self, stacks: impl Iterator<Item = StackId>) -> Self {
         let mut fork = Self {
             nodes: self.nodes.clone(),
@@ -330,7 +336,7 @@ impl Arena {
         fork
     }
 
-    /// Begins to number equal stacks equally, as far as they are near the top of one of these: others may be there twice.
+    /// Builds an index of the nodes near the tops of these stacks. Equal stacks further down may keep different ids.
     fn index_near(&mut self, mut near: Vec<StackId>) {
         near.sort_unstable();
         near.dedup();
@@ -354,7 +360,7 @@ impl Arena {
         self.index = Some(index);
     }
 
-    /// A new byte begins.
+    /// Starts a new byte.
     pub(crate) fn next_byte(&mut self) {
         self.recent = self.nodes.len();
     }
@@ -363,7 +369,7 @@ impl Arena {
         self.nodes.len() + self.members.len()
     }
 
-    /// The top frame of a stack, or the stacks that it is a union of. The bottom has neither.
+    /// Returns the top frame of a stack, or the stacks that it is a union of. For the bottom, returns an empty union.
     pub(crate) fn top(&self, stack: StackId) -> Top<'_> {
         let Some(node) = self.node(stack) else { return Top::Union(&[]) };
         if node.frame.raw == UNION {
@@ -373,7 +379,7 @@ impl Arena {
         }
     }
 
-    /// Whether a stack is several that have become one, somewhere on the way down.
+    /// Checks whether a union is anywhere below the top of a stack.
     pub(crate) fn forks(&self, mut stack: StackId) -> bool {
         loop {
             match self.top(stack) {
@@ -383,19 +389,19 @@ impl Arena {
         }
     }
 
-    /// Appends the top frames of a stack, each with what is below.
+    /// Appends the top frames of a stack, each with the stack below.
     #[inline]
     pub(crate) fn frames(&self, stack: StackId, out: &mut Vec<(Frame, StackId)>) {
         match self.top(stack) {
             Top::Frame(frame, below) => out.push((frame, below)),
-            // Unions are flat: their members are plain.
+            // Unions are flat: no member is a union.
             Top::Union(members) => {
                 out.extend(members.iter().filter_map(|&m| self.node(m)).map(|n| (n.frame, n.below)));
             }
         }
     }
 
-    /// The node of a stack; the bottom, and stacks that are kept elsewhere, have none.
+    /// Returns the node of a stack. The bottom, and stacks that are stored elsewhere, have none.
     fn node(&self, stack: StackId) -> Option<&Node> {
         self.nodes.get(stack.node())
     }
@@ -421,7 +427,7 @@ impl Arena {
         }
     }
 
-    /// Adds a node, or finds its equal.
+    /// Adds a node. Returns an equal one instead if the index has it.
     fn add(&mut self, node: Node) -> StackId {
         let number = StackId::of_node(self.nodes.len());
         if let Some(mut index) = self.index.take() {
@@ -439,7 +445,7 @@ impl Arena {
         number
     }
 
-    /// Begins to number equal stacks equally.
+    /// Builds the index, so that equal stacks get equal ids from now on.
     fn start_index(&mut self) {
         let mut index = HashTable::with_capacity(self.nodes.len() * 2);
         for (at, node) in self.nodes.iter().enumerate() {
@@ -516,23 +522,24 @@ impl Stacks for Arena {
     }
 }
 
-/// Of unions with more members, nobody asks whether one covers another, and of more equal frames nobody merges what is below.
+/// Larger unions are not checked for members that cover others, and larger groups of equal frames are not merged below
+/// the frames.
 const MANY_MEMBERS: usize = 16;
-/// Up to so many members, it does not matter that some are there twice.
+/// Up to this many members, duplicates are not removed early.
 const COMPACTED: usize = 64;
-/// So many stacks of a fork are numbered like those of before.
+/// The number of nodes near the tops of a fork's stacks that are put into its index.
 const NEAR: usize = 256;
-/// So many stacks are looked at below a frame that may end at once.
+/// The number of stacks that are visited below frames that may end at once.
 const COVERED: usize = 16;
-/// The same with the members of unions.
+/// The same, counting the members of unions.
 const COVERED_MEMBERS: usize = 256;
-/// So many pairs of members are compared to find out whether a union covers another.
+/// The greatest number of member pairs that are compared to check whether one union covers another.
 const PAIRS: usize = 4_096;
 
-/// To look at so many stacks is as long as to merge one.
+/// Visiting this many stacks costs as much as merging one.
 const LOOKED: u32 = 64;
 
-/// How many more stacks may be looked at, and how much has been looked at in all.
+/// A budget of stacks to visit, and the number that was visited in all.
 struct Effort {
     left: u32,
     looked: u32,
@@ -550,7 +557,7 @@ impl Effort {
         is_left
     }
 
-    /// Counts what is looked at in any case.
+    /// Counts stacks that are visited whether or not the budget allows it.
     fn look(&mut self, stacks: usize) {
         self.looked = self.looked.saturating_add(stacks as u32);
         self.left = self.left.saturating_sub(stacks as u32 / LOOKED);
@@ -558,7 +565,7 @@ impl Effort {
 }
 
 impl Arena {
-    /// Adds a frame as it is.
+    /// Adds a frame without merging.
     #[inline]
     fn push_plain(&mut self, frame: Frame, below: StackId) -> StackId {
         if self.index.is_some() {
@@ -571,7 +578,7 @@ impl Arena {
         self.add(Node { frame, below })
     }
 
-    /// `A·A·X = A·X`, if the frame is one that repeats itself.
+    /// Applies `A·A·X = A·X`, if the frame repeats itself.
     #[cold]
     fn absorb(&mut self, program: &Program, frame: Frame, below: StackId) -> Option<StackId> {
         let Resume::At(state) = frame.resume() else { return None };
@@ -593,8 +600,8 @@ impl Arena {
         Some(self.push_plain(frame, below))
     }
 
-    /// Drops members that are there twice, if there are more than `room`. Returns how many there may be before it is worth while again. PERF: a
-    /// hundred unions may share nearly all of a hundred members.
+    /// Removes duplicate members, if there are more than `room` members. Returns the number up to which the next call
+    /// can be skipped. PERF: a hundred unions may share nearly all of a hundred members.
     fn compact(&mut self, members: &mut Vec<StackId>, room: usize) -> usize {
         if members.len() <= room {
             return room;
@@ -605,7 +612,7 @@ impl Arena {
         COMPACTED.max(2 * members.len())
     }
 
-    /// Appends a stack, or the members of a union.
+    /// Appends a stack, or its members if it is a union.
     pub(crate) fn flatten(&self, stack: StackId, members: &mut Vec<StackId>) {
         match self.node(stack) {
             Some(node) if node.frame.raw == UNION => members.extend_from_slice(self.members(node)),
@@ -613,7 +620,8 @@ impl Arena {
         }
     }
 
-    /// All of these stacks, none of which is a union; they are what so many stacks flatten to.
+    /// Returns the union of these stacks, none of which is a union. `united` is the number of stacks that they were
+    /// flattened from.
     fn union_of(&mut self, program: &Program, members: Vec<StackId>, united: u32) -> StackId {
         let mut effort = Effort::new(tuning().merge_stacks.saturating_mul(united.saturating_sub(1)));
         let union = self.unite(program, members, &mut effort);
@@ -622,7 +630,7 @@ impl Arena {
     }
 
     fn unite(&mut self, program: &Program, mut members: Vec<StackId>, effort: &mut Effort) -> StackId {
-        // PERF: sorting them takes about as long as so many steps.
+        // PERF: sorting them takes about as long as this many steps.
         effort.look(members.len() * 4);
         self.sort(&mut members);
         if members.len() > 1 && self.merging && effort.spend() {
@@ -639,7 +647,7 @@ impl Arena {
         self.members.extend_from_slice(&members);
         let number = self.add(Node { frame: Frame { raw: UNION, count }, below: StackId(start as u32) });
         if number.node() + 1 < self.nodes.len() {
-            // It was there before; its members need not be kept twice.
+            // The union existed already, so the copy of its members is not needed.
             self.members.truncate(start);
         }
         number
@@ -649,9 +657,9 @@ impl Arena {
         self.node(stack).is_some_and(|node| node.frame.raw == UNION)
     }
 
-    /// Sorts stacks by their frames, each once.
+    /// Sorts stacks by their frames and removes duplicates.
     fn sort(&self, members: &mut Vec<StackId>) {
-        // Equal frames on equal stacks are one; stacks of elsewhere are told apart by their number.
+        // Equal frames on equal stacks are equal. Stacks that are stored elsewhere are compared by their ids.
         let key = |&stack: &StackId| match self.node(stack) {
             Some(node) => (node.frame, node.below),
             None => (Frame { raw: u32::MAX, count: stack.0 }, stack),
@@ -685,7 +693,7 @@ impl Arena {
         *members = merged;
     }
 
-    /// Merges stacks whose top frames are of the same place.
+    /// Merges stacks whose top frames belong to the same place.
     fn merge_group(
         &mut self,
         program: &Program,
@@ -699,7 +707,7 @@ impl Arena {
             parts.first().map(|(frame, below)| (frame.resume(), below))
         {
             let bounds = program.counted(index).bounds();
-            // Counts over the same stack are one set.
+            // Counts over the same stack become one set.
             parts.sort_unstable_by_key(|&(frame, below)| (below, frame.count));
             parts.dedup_by(|next, kept| {
                 let is_same = next.1 == kept.1;
@@ -713,7 +721,8 @@ impl Arena {
         }
         for same in parts.chunk_by(|a, b| a.0 == b.0) {
             let frame = same[0].0;
-            // Many calls from one place were made at many places of the text, and what is below them has not been one stack so far.
+            // So many calls from one place come from many positions in the text, and the stacks below them were not one
+            // stack so far.
             if effort.left == 0 || same.len() > MANY_MEMBERS {
                 merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
                 continue;
@@ -730,7 +739,7 @@ impl Arena {
             }
             let below = self.unite(program, belows, effort);
             if self.is_union(below) && self.mark() != mark {
-                // A union that nobody has yet is worth nothing: there would be one for every set of stacks.
+                // A union that did not exist before is of no use: there would be one for every set of stacks.
                 self.retract(mark);
                 merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
             } else {
@@ -739,7 +748,7 @@ impl Arena {
         }
     }
 
-    /// Drops stacks that others cover.
+    /// Removes stacks that are covered by others.
     fn drop_covered(&self, program: &Program, stacks: &mut Vec<StackId>, effort: &mut Effort) {
         let mut at = 0;
         while at < stacks.len() {
@@ -748,7 +757,7 @@ impl Arena {
                 let (Some(o), Some(i)) = (self.node(outer), self.node(inner)) else {
                     return outer != inner && self.may_shrink_to(program, outer, inner, effort);
                 };
-                // PERF: nearly all frames differ and cannot end at once, and then there is nothing to look for.
+                // PERF: nearly all frames differ and cannot end at once. Then there is nothing to compare.
                 let is_worth = o.frame.raw == i.frame.raw || may_end_at_once(program, o.frame);
                 outer != inner
                     && is_worth
@@ -763,7 +772,7 @@ impl Arena {
         }
     }
 
-    /// Whether frames that may end at once lead from one stack to the other.
+    /// Checks whether `target` can be reached from `stack` by popping only frames that may end at once.
     fn may_shrink_to(&self, program: &Program, stack: StackId, target: StackId, effort: &mut Effort) -> bool {
         let mut work: SmallVec<[StackId; COVERED]> = smallvec![stack];
         let mut at = 0;
@@ -826,12 +835,13 @@ impl Arena {
         })
     }
 
-    /// Whether merging is on; see the [module](self).
+    /// Switches merging on or off; see the [module](self).
     pub(crate) fn set_merging(&mut self, merging: bool) {
         self.merging = merging;
     }
 
-    /// Whether equal stacks that are made from now on have equal numbers, also where nothing is united, and whatever is [truncated](Self::truncate).
+    /// Keeps the index even without unions and after a [truncation](Self::truncate), or stops doing so. While it is
+    /// kept, equal stacks that are made from now on get equal ids.
     pub(crate) fn keep_index(&mut self, keeps: bool) {
         self.keeps_index = keeps;
         if keeps && self.index.is_none() {
@@ -839,12 +849,12 @@ impl Arena {
         }
     }
 
-    /// Whether equal stacks have equal numbers.
+    /// Returns whether equal stacks get equal ids.
     pub(crate) fn numbers_equally(&self) -> bool {
         self.index.is_some()
     }
 
-    /// From now on, equal stacks have equal numbers, those of before included.
+    /// Gives equal stacks equal ids from now on, including stacks equal to existing ones.
     pub(crate) fn number_equally(&mut self) {
         if self.index.is_none() {
             self.start_index();
@@ -852,7 +862,7 @@ impl Arena {
     }
 }
 
-/// Whether a frame may be passed without taking a byte.
+/// Checks whether a frame may be popped without taking a byte.
 fn may_end_at_once(program: &Program, frame: Frame) -> bool {
     match frame.resume() {
         Resume::At(state) => program.may_return(state),
@@ -861,7 +871,7 @@ fn may_end_at_once(program: &Program, frame: Frame) -> bool {
     }
 }
 
-/// Whether one of two frames of the same place may do whatever the other may.
+/// Checks whether `outer` may do everything that `inner` may, for two frames of the same place.
 fn covers_frame(program: &Program, outer: Frame, inner: Frame) -> bool {
     match outer.resume() {
         Resume::Loop { index, rounds } => {

@@ -1,8 +1,8 @@
-//! One byte further: the heart of matching, used for accepting tokens and for walking tries alike.
+//! Steps threads by one byte. This is the core of matching, both for accepting tokens and for walking tries.
 //!
-//! A thread is a place in the text's structure: a state and a stack of what comes after. Stepping a thread by a byte asks the
-//! state itself, whatever the state can call, and – if the state may end – whatever its stack returns to.
-//! Everything that takes the byte becomes a thread of the next generation.
+//! A thread is a place and a stack of what comes after it. Stepping a thread by a byte tries the place itself,
+//! everything that it can call, and, if it may end, everything that its stack returns to. Everything that takes the
+//! byte becomes a thread of the next generation.
 
 use maskwright_automata::ByteSet;
 use smallvec::SmallVec;
@@ -29,22 +29,22 @@ pub(crate) struct Buffers {
     arrived: Vec<Thread>,
     ended: Vec<StackId>,
     checked: Vec<StackId>,
-    /// Stacks that were returned to before the byte, and after it.
+    /// The stacks that were returned to before the byte, and after it.
     before: Returned,
     after: Returned,
-    /// What waits to take the byte, and what that calls.
+    /// The places that wait to take the byte, and the places that they call.
     level: Vec<(At, StackId)>,
     calls: Vec<(At, StackId)>,
     /// Threads that have not been merged yet.
     gathered: Vec<Thread>,
-    /// What stepping may still cost.
+    /// The steps that may still be taken.
     pub(crate) meter: Meter,
-    /// Parts of masks that were not in the memo.
+    /// The number of parts of masks that were not in the memo.
     pub(crate) computed: u64,
 }
 
 impl Buffers {
-    /// A new generation of threads begins.
+    /// Starts a new generation of threads.
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.before.clear();
@@ -52,17 +52,19 @@ impl Buffers {
     }
 }
 
-/// What has yet to take the byte.
+/// An item that has yet to take the byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
-    /// A state of the network, or a leaf at its start. The leaf cannot end there: the way around it is part of the network.
+    /// A state of the network, or a leaf at its start. The leaf cannot end there: the network has a path around a leaf
+    /// that may be empty.
     Enter(At, StackId),
-    /// The stack of something that has ended.
+    /// The stack of a part that has ended.
     Return(StackId),
 }
 
-/// Steps a whole generation by a byte. Whatever stands in the same state, or calls the same thing, goes on as one, on the
-/// union of its stacks: without that the number of stacks would double with every byte of an ambiguous text.
+/// Steps all threads of a generation by a byte. Places that are equal, or that call the same thing, continue as one
+/// thread on the union of their stacks. Without that, the number of stacks would double with every byte of an ambiguous
+/// text.
 #[inline]
 pub(crate) fn step_all<S: Stacks>(
     program: &Program,
@@ -98,7 +100,7 @@ pub(crate) fn step_all<S: Stacks>(
     merge(program, stacks, next);
 }
 
-/// Lets everything that waits take the byte. What stands in the same state, or calls the same thing, goes on as one.
+/// Lets everything that waits take the byte. Equal places are merged before they are stepped.
 fn step_merged<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -106,7 +108,8 @@ fn step_merged<S: Stacks>(
     byte: u8,
     next: &mut Vec<Thread>,
 ) {
-    // PERF: white space may go on in one place, while everything that may follow it waits on stacks that fork, and need not be united.
+    // PERF: white space may continue in one place while everything that may follow it waits on stacks that fork. Those
+    // need not be united.
     let takes = |at: At| match at {
         At::Leaf(..) => program.live_at(at).contains(byte),
         At::Network(state) => match program.place(state) {
@@ -140,8 +143,8 @@ fn step_merged<S: Stacks>(
     });
 }
 
-/// Visits everything that waits, what it returns to if it is `returning`, and, level by level, what the visitor calls. What stands in the same
-/// place is visited once, on the union of its stacks, if it is `wanted`.
+/// Visits everything that waits, what it returns to if `returning`, and, level by level, what the visitor calls. Equal
+/// places are visited once, on the union of their stacks. Places that are not `wanted` are skipped.
 #[inline]
 pub(super) fn visit_waiting<S: Stacks>(
     program: &Program,
@@ -153,7 +156,7 @@ pub(super) fn visit_waiting<S: Stacks>(
 ) {
     let mut level = core::mem::take(&mut buffers.level);
     let mut calls = core::mem::take(&mut buffers.calls);
-    // 1. What may end returns, and what is returned to waits.
+    // 1. Places that may end return, and the places returned to wait.
     while let Some(work) = buffers.work.pop() {
         match work {
             Work::Return(stack) => resume(program, stacks, buffers, stack),
@@ -168,7 +171,7 @@ pub(super) fn visit_waiting<S: Stacks>(
             }
         }
     }
-    // 2. What waits is visited, and calls; what is called is visited, and calls.
+    // 2. Waiting places are visited and make calls; the callees are visited and make calls, and so on.
     while !level.is_empty() {
         let steps = (THREAD_STEPS * level.len() as u32).saturating_add(stacks.effort());
         if !buffers.meter.spend(steps) {
@@ -194,7 +197,7 @@ pub(super) fn visit_waiting<S: Stacks>(
     (buffers.level, buffers.calls) = (level, calls);
 }
 
-/// Makes a call: pushes the place to return to, and goes into the callee.
+/// Makes a call: pushes the place to return to and enters the callee. Returns `None` if the call leads to a dead end.
 #[inline]
 pub(crate) fn call_from<S: Stacks>(
     program: &Program,
@@ -214,7 +217,8 @@ pub(crate) fn call_from<S: Stacks>(
     enter(program, stacks, call.callee, stack)
 }
 
-/// Steps a single thread and adds what comes of it to `next`. Returns false, and does nothing, if the thread may end where it stands.
+/// Steps a single thread and adds the results to `next`. Returns false, without doing anything, if the thread may end
+/// where it is.
 #[inline]
 fn step_one<S: Stacks>(
     program: &Program,
@@ -251,7 +255,7 @@ fn step_one<S: Stacks>(
     true
 }
 
-/// Steps a thread that stands in a cell, without the calls that are [`Apart`](crate::program::Apart).
+/// Steps a thread that is in a cell, without the calls that are [`Apart`](crate::program::Apart).
 pub(crate) fn step_others<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -271,7 +275,7 @@ pub(crate) fn step_others<S: Stacks>(
     merge(program, stacks, next);
 }
 
-/// Whether nothing but the end of the text is below a stack.
+/// Checks whether only the end of the text is below a stack.
 pub(crate) fn is_last<S: Stacks>(stacks: &mut S, buffers: &mut Buffers, stack: StackId) -> bool {
     let mut frames = core::mem::take(&mut buffers.frames);
     frames.clear();
@@ -283,7 +287,7 @@ pub(crate) fn is_last<S: Stacks>(stacks: &mut S, buffers: &mut Buffers, stack: S
     is_last
 }
 
-/// Lets everything that waits take the byte. There is little of it as a rule, so nothing is merged at first.
+/// Lets everything that waits take the byte. There are usually few items, so they are not merged at first.
 fn finish_step<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -293,7 +297,8 @@ fn finish_step<S: Stacks>(
 ) {
     let mut taken = 0;
     while let Some(work) = buffers.work.pop() {
-        // Rules that call each other in many ways have too many paths to follow each: `r0 ::= r1? r1? "a"`, `r1 ::= r2? r2? "a"`, …
+        // Rules that call each other in many ways have too many paths to follow each: `r0 ::= r1? r1? "a"`, `r1 ::= r2?
+        // r2? "a"`, …
         if taken == tuning().unmerged_threads {
             buffers.work.push(work);
             return step_merged(program, stacks, buffers, byte, next);
@@ -349,7 +354,7 @@ fn step_cell<S: Stacks>(
     }
 }
 
-/// Goes into a callee; the place to return to is on the stack already.
+/// Enters a callee. The place to return to is already on the stack.
 fn enter<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -359,7 +364,7 @@ fn enter<S: Stacks>(
     let (body, frame) = match callee {
         Callee::Leaf(leaf) => return Some((program.leaf_start(leaf), stack)),
         Callee::Machine(machine) => return Some((At::Network(program.start(machine)), stack)),
-        // Whoever comes to a check passes it at once; nobody waits there.
+        // A check is passed on arrival, so no thread waits there.
         Callee::Check => return None,
         Callee::Loop(index) => {
             let counted = program.counted(index);
@@ -385,7 +390,7 @@ fn enter<S: Stacks>(
     Some((At::Network(program.start(body)), stacks.push(program, frame, stack)))
 }
 
-/// Goes on behind something that ended before the byte.
+/// Continues after a part that ended before the byte.
 fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, stack: StackId) {
     if !buffers.before.insert(stack) || !buffers.meter.spend(THREAD_STEPS) {
         return;
@@ -428,7 +433,7 @@ fn resume<S: Stacks>(program: &Program, stacks: &mut S, buffers: &mut Buffers, s
     buffers.frames = frames;
 }
 
-/// Goes on at a state, past its checks.
+/// Continues at a state, after its checks.
 #[inline]
 fn resume_at<S: Stacks>(
     program: &Program,
@@ -444,7 +449,7 @@ fn resume_at<S: Stacks>(
     if stay {
         buffers.work.push(Work::Enter(thread.at, stack));
     }
-    // What follows a check may be another one, of a value that ends with this.
+    // After a check may come another one, of a value that ends at the same position.
     let mut left = vec![thread];
     while let Some(thread) = left.pop() {
         check(program, stacks, buffers, &thread, When::BeforeByte, |buffers, thread| {
@@ -456,7 +461,8 @@ fn resume_at<S: Stacks>(
     }
 }
 
-/// After a round of a counted repetition: the count to go on with, if it may go on, and whether it may end.
+/// After a round of a counted repetition, returns the count to continue with, if another round is allowed, and whether
+/// the loop may end.
 fn next_round<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -470,7 +476,7 @@ fn next_round<S: Stacks>(
     (next, program.counts().may_stop(rounds, bounds))
 }
 
-/// Steps a thread that stands in a leaf.
+/// Steps a thread that is in a leaf.
 #[inline]
 pub(super) fn step_leaf<S: Stacks>(
     program: &Program,
@@ -486,7 +492,8 @@ pub(super) fn step_leaf<S: Stacks>(
     }
 }
 
-/// Adds a thread; but one that can only return, or has to be checked, goes on at once, so that equal places look equal.
+/// Adds a thread. One that can only return, or that has to pass a check, continues at once, so that equal places look
+/// equal.
 #[inline]
 pub(super) fn arrive<S: Stacks>(
     program: &Program,
@@ -502,7 +509,8 @@ pub(super) fn arrive<S: Stacks>(
     settle(program, stacks, buffers, &mut |stacks, thread| add(program, stacks, thread, next));
 }
 
-/// Adds the threads behind something that has ended. Call [`Buffers::begin`] before the first of a generation.
+/// Adds the threads that continue after a part that has ended. Call [`Buffers::begin`] before the first of a
+/// generation.
 pub(crate) fn leave<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -515,7 +523,7 @@ pub(crate) fn leave<S: Stacks>(
     merge(program, stacks, next);
 }
 
-/// Finds the threads behind a leaf that has ended, and the bytes that they take. The list is empty before.
+/// Fills the empty list `behind` with the threads that continue after a leaf. Returns the bytes that they may take.
 pub(crate) fn behind<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -528,7 +536,7 @@ pub(crate) fn behind<S: Stacks>(
     live(program, stacks, buffers, behind)
 }
 
-/// Lets what has arrived, and what has ended, go on to where the next byte is taken.
+/// Moves threads that have arrived, and stacks of parts that have ended, on to where the next byte is taken.
 fn settle<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -560,7 +568,7 @@ fn settle<S: Stacks>(
         }
         let mut frames = core::mem::take(&mut buffers.frames);
         buffers.after.pop(stacks, stack, &mut frames);
-        // Where there are thousands, they cost more than the stack itself.
+        // If there are thousands of frames, they cost more than the stack itself.
         buffers.meter.spend(frames.len() as u32);
         for (frame, below) in frames.drain(..) {
             match frame.resume() {
@@ -598,7 +606,7 @@ fn settle<S: Stacks>(
     }
 }
 
-/// Lets a thread that has just arrived go on to where it can stay. It may turn out that it cannot.
+/// Moves a thread that has just arrived on to where it can stay. Returns no threads if it cannot.
 pub(crate) fn settled<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -616,7 +624,7 @@ pub(crate) fn settled<S: Stacks>(
     threads
 }
 
-/// Passes the checks of a cell that a thread stands in, if the value that has just ended is new.
+/// Passes the checks of the cell that a thread is in, if the value that has just ended is new.
 #[cold]
 fn check<S: Stacks>(
     program: &Program,
@@ -631,7 +639,7 @@ fn check<S: Stacks>(
     let mut checked = core::mem::take(&mut buffers.checked);
     checked.clear();
     let mut word = None;
-    // Other values come before words.
+    // Checks without a word come before those with one.
     for (at, call) in cell.calls.iter().filter(|call| call.callee == Callee::Check).enumerate() {
         if at == 0 || call.word != word {
             checked.clear();
@@ -649,13 +657,13 @@ fn check<S: Stacks>(
     buffers.checked = checked;
 }
 
-/// What a thread has to do at once.
+/// Returns what a thread must do at once.
 #[inline]
 fn standing(program: &Program, thread: &Thread) -> Kind {
     program.standing(thread.at, thread.count)
 }
 
-/// The bytes by which at least one of the threads may go on, and perhaps a few more.
+/// Returns the bytes that at least one of the threads may take, and perhaps a few more.
 pub(crate) fn live<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -687,8 +695,8 @@ pub(crate) fn live<S: Stacks>(
     live
 }
 
-/// Everything that threads may return to before the next byte: the threads behind what may end here, and whether
-/// the root itself may end.
+/// Adds everything that threads may return to before the next byte: the threads that continue after parts that may end
+/// here. Returns whether the root itself may end.
 pub(crate) fn returns<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -705,7 +713,7 @@ pub(crate) fn returns<S: Stacks>(
         if thread.is_done() {
             done = true;
         } else if may_end(program, &thread) {
-            // Not merged yet: what is merged into a thread that was looked at would not be looked at.
+            // Not merged yet: a thread that is merged into one that was already visited would not be visited.
             buffers.ended.push(thread.stack);
             settle(program, stacks, buffers, &mut |_, thread| threads.push(thread));
         }
@@ -721,7 +729,7 @@ pub(crate) fn returns<S: Stacks>(
     done
 }
 
-/// Whether what a thread stands in may end there.
+/// Checks whether the part that a thread is in may end there.
 #[inline]
 pub(crate) fn may_end(program: &Program, thread: &Thread) -> bool {
     program.may_end_at(thread.at, thread.count)

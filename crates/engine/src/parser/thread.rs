@@ -1,21 +1,21 @@
-//! One partial parse.
+//! Threads: partial parses.
 
 use super::stack::StackId;
 use crate::count::Count;
 use crate::leaf::LeafState;
 use crate::program::{At, LeafId, NetState};
 
-/// One partial parse.
+/// One partial parse: a place in the program, a count, and a stack to return to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Thread {
     pub(crate) at: At,
-    /// Units that the leaf has begun. It stops at the minimum if there is no maximum.
+    /// The number of units that the leaf has begun. Without a maximum, it stops at the minimum.
     pub(crate) count: Count,
     pub(crate) stack: StackId,
 }
 
 impl Thread {
-    /// A thread that has just come to a place.
+    /// Creates a thread that has just arrived at a place.
     #[inline]
     pub(crate) fn new(at: At, stack: StackId) -> Self {
         Self { at, count: Count::ZERO, stack }
@@ -28,17 +28,17 @@ impl Thread {
 
     pub(super) const DONE: Self = Self { at: At::DONE, count: Count::ZERO, stack: StackId::BOTTOM };
 
-    /// Whether the text is complete and nothing can follow.
+    /// Checks whether the text is complete and nothing can follow.
     pub(crate) fn is_done(&self) -> bool {
         self.at == At::DONE
     }
 
-    /// Whether it stands in the network.
+    /// Checks whether its place is a state of the network.
     pub(crate) fn is_in_network(&self) -> bool {
         matches!(self.at, At::Network(_))
     }
 
-    /// The leaf that it stands in, and the state there.
+    /// Returns its leaf and the state there, if it is in a leaf.
     #[inline]
     pub(crate) fn leaf(&self) -> Option<(LeafId, LeafState)> {
         match self.at {

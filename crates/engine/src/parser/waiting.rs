@@ -1,4 +1,6 @@
-//! Many bytes on the same threads: everything that may take the next byte is found once, and then stepped by each of them.
+//! Steps the same threads by many different bytes.
+//!
+//! [`wait`] finds everything that may take the next byte once, and [`step_waiting`] then steps it by each byte.
 
 use maskwright_automata::ByteSet;
 
@@ -17,9 +19,9 @@ pub(crate) struct Waiting {
     pub(crate) thread: Thread,
 }
 
-/// Finds everything that may take the next byte: what some threads stand in, what they return to, and what that calls. With
-/// [`step_waiting`] it does what [`step_all`](super::step::step_all) does, for those who try many bytes on the same threads. Unless they are `returning`, nothing
-/// returns before the byte.
+/// Finds everything that may take the next byte: the places of some threads, the places they return to, and what these
+/// call. Together with [`step_waiting`] this does the same as [`step_all`](super::step::step_all), for callers that try
+/// many bytes on the same threads. Unless `returning`, no thread returns before the byte.
 pub(crate) fn wait<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -64,7 +66,7 @@ pub(crate) fn wait<S: Stacks>(
     });
 }
 
-/// Steps everything that waits by a byte.
+/// Steps all waiting places by a byte.
 pub(crate) fn step_waiting<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -74,7 +76,7 @@ pub(crate) fn step_waiting<S: Stacks>(
     next: &mut Vec<Thread>,
 ) {
     buffers.begin();
-    // To pass one by is quick, but there may be tens of thousands.
+    // Skipping a place is cheap, but there may be tens of thousands.
     let mut taken = 1 + waiting.len() as u32 / 8;
     for Waiting { thread, .. } in waiting.iter().filter(|waiting| waiting.first.contains(byte)) {
         taken += THREAD_STEPS;

@@ -1,13 +1,14 @@
-//! Walking a trie of tokens with a set of threads: which tokens can be read from here?
+//! Walks a trie of tokens with a set of threads, to find the tokens that can be read from here.
 //!
-//! This is the definition of a mask, made fast only by not looking where nothing can be: a node of the trie is visited if some
-//! thread survived its byte, and of its children only those are tried whose byte some thread may take.
+//! This is the definition of a mask. The walk visits a node of the trie only if some thread survives its byte, and of
+//! the children it tries only those whose byte some thread may take.
 //!
-//! One shortcut is taken: a thread that comes to the inside of a plain JSON string at a node with many children. What the tokens
-//! below do inside the string is the same wherever the string stands, so it is worked out once for all grammars.
+//! Shortcuts make it faster without changing the result. The main one: when a thread is inside a leaf, such as a plain
+//! JSON string, at a node with many children, the effect of the tokens below does not depend on the grammar. It is
+//! computed once for all grammars.
 //!
-//! The walk runs on a [`Line`](super::line::Line): the frames below the thread, taken from the matcher's stacks one by one and only when a token
-//! reaches them. What was looked at is what the result depends on (`library/memo.rs`).
+//! The walk runs on a [`Line`](super::line::Line): the frames below the thread, taken from the matcher's stacks one by
+//! one and only when a token reaches them. The result depends only on what was visited (`library/memo.rs`).
 
 use core::ops::RangeInclusive;
 use std::sync::Arc;
@@ -29,41 +30,41 @@ use crate::program::network::Callee;
 use crate::program::{At, Place, Program};
 use crate::tuning::{FastPath, may_take, tuning};
 
-/// The walk itself, with buffers that are used again.
+/// The state of a walk, with buffers that are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Walker {
-    /// The threads of all open nodes, one node after the other.
+    /// The threads of all open nodes, one node after another.
     threads: Vec<Thread>,
     levels: Vec<Level>,
     next: Vec<Thread>,
-    /// How many nodes were opened since the line was started.
+    /// The number of nodes opened since the line was started.
     opened: usize,
     sets: Sets,
 }
 
-/// A node that is being worked through.
+/// A node whose children are being visited.
 #[derive(Clone, Debug)]
 struct Level {
     node: TrieNode,
-    /// The children that are left.
+    /// The remaining children.
     children: TrieNodes,
-    /// The bytes that are worth trying; those that are left, if they are few.
+    /// The bytes worth trying. If `few`, only those that were not tried yet.
     live: ByteSet,
     few: bool,
-    /// The calls that are [`Apart`](crate::program::Apart) are taken care of.
+    /// Whether the calls that are [`Apart`](crate::program::Apart) are already handled.
     others: bool,
-    /// Its threads, in `Walker::threads`.
+    /// The index of its first thread in `Walker::threads`.
     start: u32,
     mark: Mark,
 }
 
 impl Level {
-    /// The next child that is worth trying.
+    /// Returns the next child worth trying.
     #[inline]
     fn next(&mut self, trie: &Trie) -> Option<TrieNode> {
         if self.few {
-            // PERF: the root has 256 children and most states two or three live bytes; looking through all children
-            // was two fifths of the walk's own instructions.
+            // PERF: the root has 256 children, and most states have two or three live bytes; looking through all
+            // children was two fifths of the walk's own instructions.
             while let Some(byte) = self.live.pop_first() {
                 if let Some(child) = trie.child(self.node, byte) {
                     return Some(child);
@@ -75,17 +76,17 @@ impl Level {
     }
 }
 
-/// Something that is left to do when the walk is over, because it is a walk over another trie.
+/// Work that is left for the end of a walk, because it is a walk over another trie.
 #[derive(Clone, Copy, Debug)]
 enum Shortcut<'w> {
-    /// A thread came to a node inside a leaf.
+    /// A thread that is inside a leaf at a node.
     Leaf { thread: Thread, node: TrieNode, need: u32, room: u32 },
-    /// A leaf ends below a node, and `behind` goes on with what is left of the tokens.
+    /// A leaf that ends below a node, where `behind` continues with the suffixes of the tokens.
     Suffixes { boundaries: &'w Boundaries, min: u32, max: u32, follow: ByteSet, behind: Thread },
 }
 
 impl Walker {
-    /// To be called when a line is started.
+    /// Resets the walker. Must be called when a line is started.
     pub(crate) fn start(&mut self) {
         self.opened = 0;
         self.sets.clear();
@@ -97,14 +98,14 @@ impl Walker {
             + self.sets.heap_bytes()
     }
 
-    /// The same as [`Self::walk`], for a walk over the whole vocabulary that is known to be long, and without what the threads return to before
-    /// the first byte. The tokens become a bitset.
+    /// Walks the whole vocabulary like [`Self::walk`], for walks that are known to be long, and adds the tokens to a
+    /// bitset. Threads return to nothing before the first byte.
     pub(crate) fn walk_long(&mut self, walk: &mut Walk<'_, '_>, threads: &[Thread], words: &mut [u32]) {
         let trie = walk.bound.vocabulary().trie();
         self.sets.walk(walk, trie, 0, Trie::ROOT, threads, false, &mut Bits(words));
     }
 
-    /// The same for another trie. The tokens are added to what is found.
+    /// Does the same for another trie and adds the tokens to the list of the walk.
     pub(crate) fn walk_part(&mut self, walk: &mut Walk<'_, '_>, part: &NumberedTrie, threads: &[Thread]) {
         self.sets.walk(walk, &part.trie, part.number, Trie::ROOT, threads, false, &mut Listed);
     }
@@ -116,7 +117,8 @@ impl Walker {
         self.walk_below(walk, trie, number, Trie::ROOT);
     }
 
-    /// Finds the tokens that go on with `byte` where they have left a leaf, in a trie with this number, and can be read from the threads.
+    /// Finds the tokens that leave a leaf and continue with `byte`, in the trie with this number, if the threads can
+    /// read the rest of them.
     #[expect(clippy::too_many_arguments, reason = "what a suffix is, and the borrowed parts of a walk")]
     pub(crate) fn walk_suffixes(
         &mut self,
@@ -128,7 +130,7 @@ impl Walker {
         number: u32,
         threads: &[Thread],
     ) {
-        // The threads behind the byte, if they are asked for.
+        // The threads after the byte, computed on demand.
         let mut behind: Option<Vec<Thread>> = None;
         for suffixes in boundaries.suffixes(byte, *units.start(), *units.end(), trie) {
             match suffixes {
@@ -149,7 +151,7 @@ impl Walker {
         }
     }
 
-    /// The same for the tokens at and below a node, for threads that have taken the bytes up to it.
+    /// Finds the tokens at and below a node. The threads have already taken the bytes up to it.
     pub(crate) fn walk_from(
         &mut self,
         walk: &mut Walk<'_, '_>,
@@ -217,7 +219,7 @@ impl Walker {
         !trie.children(child).is_empty()
     }
 
-    /// Opens a node: works out which of its children are worth trying.
+    /// Opens a node: determines which of its children are worth trying.
     fn open<'w>(
         &mut self,
         walk: &mut Walk<'w, '_>,
@@ -258,7 +260,7 @@ impl Walker {
             }
         }
         let mark = walk.stacks.mark();
-        // With so few children it is cheaper to try them than to ask which are worth trying.
+        // A few children are cheaper to try than to check for live bytes first.
         let others = self.enter_apart(walk, trie, number, node, start, shortcuts);
         let (live, few) = if let Some(others) = others {
             if others.is_empty() {
@@ -276,7 +278,8 @@ impl Walker {
         self.levels.push(Level { node, children, live, few, others, start, mark });
     }
 
-    /// Takes out the threads inside leaves, where many tokens come below a node: what these do in a leaf is read when it is wanted again. Returns whether none is left.
+    /// Removes threads that are inside leaves, at a node with many tokens below it: their tokens are read from cached
+    /// tables, at the end of the walk. Returns whether no thread is left.
     fn leave_to_tables(
         &mut self,
         walk: &mut Walk<'_, '_>,
@@ -309,8 +312,8 @@ impl Walker {
         self.threads.len() == start
     }
 
-    /// If a single thread stands in a cell that calls leaves which end where they die: adds the tokens that go through them, from
-    /// what is known of the leaf and the trie. Returns the bytes by which the thread can go on otherwise.
+    /// Handles a single thread in a cell that calls leaves which end where they die: adds the tokens through these
+    /// leaves from cached tables. Returns the bytes by which the thread can continue otherwise.
     fn enter_apart<'w>(
         &mut self,
         walk: &mut Walk<'w, '_>,
@@ -328,7 +331,7 @@ impl Walker {
             return None;
         }
         let Place::Cell(cell) = program.place(state) else { return None };
-        // A cell that may return does so to somewhere, or, as free text does, only to the end of the text.
+        // A cell that may return is handled only if only the end of the text follows it, as in free text.
         let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
         if apart.is_empty() || cell.returns && !is_last(walk.stacks, walk.buffers, thread.stack) {
             return None;
@@ -365,8 +368,8 @@ impl Walker {
         Some(apart.others)
     }
 
-    /// Follows a single thread through the inside of a literal, where there is one child to look for and nothing to come
-    /// back to. Returns the node at which there is a choice again, if the trie goes that far.
+    /// Follows a single thread through a literal, where only one child can match and there is nothing to come back to.
+    /// Returns the node at which there is a choice again, if the trie reaches that far.
     #[inline]
     fn follow_literal(
         &mut self,
@@ -389,7 +392,7 @@ impl Walker {
         Some(node)
     }
 
-    /// Reads the tokens below a node from what is remembered of the leaf and the trie.
+    /// Reads the tokens below a node from cached tables.
     fn take<'w>(&mut self, walk: &mut Walk<'w, '_>, trie: &Trie, number: u32, shortcut: Shortcut<'w>) {
         let (thread, node, need, room) = match shortcut {
             Shortcut::Leaf { thread, node, need, room } => (thread, node, need, room),
@@ -433,15 +436,17 @@ impl Walker {
     }
 }
 
-/// How many units a thread has left in the leaf that it stands in, if it leaves the leaf only where it must. Strings have tables of their own: the JSON string, and those of a schema,
-/// which nearly always stand in one place.
+/// Returns the units that a thread has left in its leaf, if the leaf cannot end earlier than where it dies. Returns
+/// `None` for strings, which have other tables: plain JSON strings, and the strings of a schema, which nearly always
+/// occur in one place.
 fn units_in_leaf(walk: &mut Walk<'_, '_>, thread: &Thread) -> Option<Window> {
     let program = walk.bound.program();
     let (leaf, state) = thread.leaf()?;
     let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { return None };
     let windows = program.counts().windows(thread.count, Bounds { min: *min, max: *max });
     let &[window] = &*windows else { return None };
-    // PERF: where nearly all tokens go on, sets of threads take them by whole subtrees; a table of them took three times as long to make.
+    // PERF: where nearly all tokens continue, sets of threads take whole subtrees; a table of them took three times as
+    // long to build.
     if program.leaf(leaf).is_string() || automaton.live(state).len() > tuning().table_bytes {
         return None;
     }
@@ -449,8 +454,8 @@ fn units_in_leaf(walk: &mut Walk<'_, '_>, thread: &Thread) -> Option<Window> {
     follow.intersection(*automaton.open()).is_empty().then_some(window)
 }
 
-/// Whether a thread stands in a plain string, or in one that must only not be one of some words: then the tokens that
-/// stay inside are the same wherever the string stands.
+/// Checks whether a thread is in a plain string, or in one that only excludes some words. In both, the tokens that stay
+/// inside are the same everywhere.
 fn is_in_plain_string(program: &Program, thread: &Thread) -> bool {
     let Some((leaf, _)) = thread.leaf() else { return false };
     match program.leaf(leaf) {
@@ -460,8 +465,8 @@ fn is_in_plain_string(program: &Program, thread: &Thread) -> bool {
     }
 }
 
-/// The tokens below a node on which a text would be one of the forbidden words: it never leaves the list of words before
-/// it closes the string.
+/// Returns the tokens below a node that would complete a forbidden word: the text stays on the list of words until they
+/// close the string.
 fn completions(text: &Text, state: LeafState, trie: &Trie, from: TrieNode) -> Vec<u32> {
     let mut tokens = Vec::new();
     completion_nodes(
@@ -478,7 +483,7 @@ fn completions(text: &Text, state: LeafState, trie: &Trie, from: TrieNode) -> Ve
     tokens
 }
 
-/// The nodes at which such a text closes the string. `is_worth` may tell nodes below which there is no quote.
+/// Finds the nodes at which such a text closes the string. `is_worth` may return false for nodes without a quote below.
 pub(crate) fn completion_nodes(
     text: &Text,
     state: LeafState,
@@ -494,7 +499,7 @@ pub(crate) fn completion_nodes(
             match text.next(state, byte) {
                 TextNext::Stay(next) if is_worth(child) => work.push((child, next)),
                 TextNext::Stay(_) | TextNext::Plain(_) => {}
-                // A quote that the plain string would take, but this one does not.
+                // A quote that the plain string would take but this one does not.
                 TextNext::Dead if text.live(state).contains(byte) => add(child),
                 TextNext::Dead => {}
             }

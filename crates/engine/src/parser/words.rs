@@ -1,6 +1,7 @@
-//! Words on stacks: whether a word is new to its scope, and whether one of those that a place awaits is.
+//! Checks on stacks whether a word is new to its scope, and whether one of the words that a place awaits is.
 //!
-//! See [`crate::program::words`]. Where a stack forks, each branch has a scope of its own, and only those are kept on which it goes on.
+//! See [`crate::program::words`]. Where a stack forks, each branch has its own scope, and only the branches that can
+//! continue are kept.
 
 use smallvec::SmallVec;
 
@@ -11,7 +12,7 @@ use crate::program::network::WordId;
 use crate::program::words::{Awaited, Question, WordListId};
 use crate::program::{At, Kind, NetState, Program};
 
-/// The frames from the top of a stack down to a place, the first on top, and what is below.
+/// The frames from the top of a stack down to some level, the top one first, and the stack below them.
 struct Path {
     above: SmallVec<[Frame; 4]>,
     stack: StackId,
@@ -23,17 +24,17 @@ impl Path {
     }
 }
 
-/// What becomes of a frame.
+/// The result for a frame.
 pub(crate) enum Replaced {
-    /// It is passed: what is looked for lies below.
+    /// The frame is kept, and the search continues below it.
     Passed,
-    /// Another takes its place.
+    /// The frame is replaced by another one.
     By(Frame),
-    /// The stack ends there, and is none to go on with.
+    /// This branch of the stack cannot continue and is dropped.
     Dead,
 }
 
-/// Replaces the nearest frames of a kind, one on each branch where a stack forks, and adds the stacks that this makes.
+/// Replaces the nearest matching frame on each branch of a stack and appends the resulting stacks.
 pub(crate) fn replace_nearest<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -64,7 +65,7 @@ pub(crate) fn replace_nearest<S: Stacks>(
 }
 
 impl Program {
-    /// What a place awaits, if not just anything may come.
+    /// Returns what a place awaits, if it restricts what may come.
     #[inline]
     fn awaited(&self, at: At) -> Option<Awaited> {
         match at {
@@ -74,7 +75,7 @@ impl Program {
     }
 }
 
-/// Adds the stacks on which a word is new, with scopes that have seen it.
+/// Appends the stacks on which a word is new, with the word added to their sets.
 #[cold]
 pub(super) fn pass<S: Stacks>(
     program: &Program,
@@ -89,14 +90,14 @@ pub(super) fn pass<S: Stacks>(
             let with = program.word_scope(index).and_then(|(words, scope)| words.with(scope, set, word));
             with.map_or(Replaced::Dead, |set| Replaced::By(Frame::words(index, set)))
         }
-        // There is no set to be in.
+        // There is no set to add the word to.
         Resume::Scope { .. } | Resume::Finish => Replaced::By(frame),
         Resume::At(_) | Resume::Loop { .. } | Resume::Limit { .. } => Replaced::Passed,
     };
     replace_nearest(program, stacks, stack, replace, out);
 }
 
-/// Adds a thread if it can go on, perhaps without some of its stacks.
+/// Adds a thread if it can continue, perhaps without some of its stacks.
 #[inline]
 pub(super) fn add_living<S: Stacks>(
     program: &Program,
@@ -144,7 +145,7 @@ fn for_living<S: Stacks>(
     }
 }
 
-/// Whether what is called may be left again, on some of the stacks.
+/// Checks whether a call may return on at least one of the stacks.
 #[cold]
 pub(super) fn leads_back<S: Stacks>(
     program: &Program,
@@ -158,19 +159,20 @@ pub(super) fn leads_back<S: Stacks>(
     is_alive
 }
 
-/// What may come first on the way from a place down a stack.
+/// What may come first on the path from a place down a stack.
 #[derive(Clone)]
 struct Standing {
-    /// A word of one of these lists.
+    /// The lists of words of which one may come first.
     lists: SmallVec<[WordListId; 2]>,
-    /// What was passed so far may end.
+    /// Whether everything passed so far may end.
     may_end: bool,
-    /// Another value, behind which only the end may come.
+    /// Whether another value may come, after which only the end may follow.
     is_last: bool,
 }
 
 impl Standing {
-    /// Goes on with the next frame. Returns whether there is a word that is new, or another way to go on, if that is known.
+    /// Continues with the next frame. Returns whether there is a new word or another way to continue, or `None` if that
+    /// depends on the frames below.
     fn then<S: Stacks>(
         &mut self,
         program: &Program,
@@ -187,7 +189,7 @@ impl Standing {
             Resume::Finish | Resume::Scope { .. } => return Some(true),
             _ if !self.may_end => return None,
             Resume::Limit { .. } => return None,
-            // Nothing follows but the end of that machine.
+            // Only the end of that machine follows.
             Resume::At(state) if program.standing(At::Network(state), Count::default()) == Kind::End => {
                 return None;
             }
@@ -206,7 +208,7 @@ impl Standing {
     }
 }
 
-/// Asks the words that a scope has seen.
+/// Answers a question about the words that a scope has seen, and records that it was asked.
 fn ask<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -218,18 +220,18 @@ fn ask<S: Stacks>(
     answer(program, frame, question)
 }
 
-/// The answer of a frame to a question.
+/// Answers a question about the words of a frame.
 pub(super) fn answer(program: &Program, frame: Frame, question: Question) -> bool {
     let Resume::Words { index, set } = frame.resume() else { return true };
     program.word_scope(index).is_none_or(|(words, scope)| words.answer(scope, set, question))
 }
 
-/// Whether a scope may end that has seen these words.
+/// Checks whether a scope with these words may end.
 pub(super) fn may_close<S: Stacks>(program: &Program, stacks: &mut S, frame: Frame, below: StackId) -> bool {
     ask(program, stacks, frame, below, Question::MayClose)
 }
 
-/// The same where stacks fork: adds the branches that go on.
+/// Appends the branches of a stack that can continue.
 fn fork<S: Stacks>(
     program: &Program,
     stacks: &mut S,

@@ -1,8 +1,9 @@
-//! Strongly connected components of a graph: machines and what they call.
+//! Strongly connected components of a graph of machines and their calls.
 
 use super::network::MachineId;
 
-/// Strongly connected components (Tarjan's algorithm with an explicit stack): the component of each machine.
+/// Computes strongly connected components (Tarjan's algorithm with an explicit stack). Returns the component of each
+/// machine.
 pub(crate) fn components(edges: &[Vec<MachineId>]) -> Vec<u32> {
     const NEW: u32 = u32::MAX;
     let n = edges.len();
@@ -20,7 +21,7 @@ pub(crate) fn components(edges: &[Vec<MachineId>]) -> Vec<u32> {
                 clock += 1;
                 stack.push(v);
             } else {
-                // Coming back from the callee looked at before.
+                // The callee that was visited last is complete.
                 let w = edges[v][edge - 1].index();
                 if component[w] == NEW {
                     low[v] = low[v].min(low[w]);

@@ -1,4 +1,4 @@
-//! The network of a program, for people: as a list, or as a picture.
+//! The network of a program in readable form: as a list, or as a graph.
 //!
 //! ```text
 //! machine 0 `root`, starts at 3
@@ -14,26 +14,26 @@ use super::Program;
 use crate::leaf::Leaf;
 use crate::program::network::{Callee, Machine, Node, NodeId};
 
-/// Writes the machines of a program, node by node, and its loops and leaves.
+/// A list of the machines of a program, node by node, with its loops, scopes and leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Listing<'p>(&'p Program);
 
-/// Writes the machines of a program as a graph in the DOT language of Graphviz.
+/// A graph of the machines of a program, in the DOT language of Graphviz.
 #[derive(Clone, Copy, Debug)]
 pub struct Dot<'p>(&'p Program);
 
 impl Program {
-    /// How many nodes all machines have together.
+    /// Returns the number of nodes of all machines together.
     pub fn node_count(&self) -> usize {
         self.network.nodes.len()
     }
 
-    /// The network as a list.
+    /// Returns the network as a list.
     pub fn describe(&self) -> Listing<'_> {
         Listing(self)
     }
 
-    /// The network as a graph. A call is a box; dashed edges take no byte.
+    /// Returns the network as a graph. Calls are boxes; dashed edges take no byte.
     pub fn to_dot(&self) -> Dot<'_> {
         Dot(self)
     }
@@ -152,7 +152,7 @@ impl Dot<'_> {
     }
 }
 
-/// A byte, or a range of bytes.
+/// Displays a byte, or a range of bytes.
 struct Bytes(u8, u8);
 
 impl fmt::Display for Bytes {
@@ -165,7 +165,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Numbers with commas between them.
+/// Displays numbers separated by commas.
 struct Numbers<'n>(&'n [NodeId]);
 
 impl fmt::Display for Numbers<'_> {
@@ -178,7 +178,7 @@ impl fmt::Display for Numbers<'_> {
     }
 }
 
-/// From so many to so many; `u32::MAX` stands for "no bound".
+/// Displays a minimum and a maximum; `u32::MAX` stands for "no bound".
 struct Bounds(u32, u32);
 
 impl fmt::Display for Bounds {
@@ -190,7 +190,7 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// What a leaf is.
+/// Displays the kind of a leaf.
 struct Kind<'l>(&'l Leaf);
 
 impl fmt::Display for Kind<'_> {
@@ -211,7 +211,7 @@ impl fmt::Display for Kind<'_> {
     }
 }
 
-/// A text in the quotes of the DOT language.
+/// Displays a text in the quotes of the DOT language.
 struct Quoted<'t>(&'t str);
 
 impl fmt::Display for Quoted<'_> {

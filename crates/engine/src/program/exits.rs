@@ -1,13 +1,14 @@
-//! Which places can be left without a value that may have to differ from others.
+//! Finds the places that can be left without a value that may have to differ from others.
 //!
-//! Where values must differ, a text can come to a dead end: all values were seen. It cannot, if there is a path to the end of every open
-//! rule on which no check can fail, or only those of words that were not seen. Whether there is one inside a rule is a property of its nodes, found once for a program:
+//! Where values must differ, a text can reach a dead end: all possible values were seen. That cannot happen if every
+//! open rule has a path to its end on which no check can fail, or only checks of words that were not seen. Whether a
+//! rule has such a path from a node is a property of the node, computed once for a program:
 //!
 //! ```text
 //!   [ item ("," item)* ]      behind an item: "]" leads out      behind the comma: an item comes first, and must be new
 //! ```
-//! In front of a leaf with infinitely many values, its check counts as passed. A scope that requires some values is passed if all of them can
-//! be written, whatever was written before ([`super::required`]).
+//! Before a leaf with infinitely many values, its check counts as passed. A scope that requires some values counts as
+//! passed if all of them can be written, no matter what was written before ([`super::required`]).
 
 use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,7 +19,7 @@ use super::network::{Callee, MAX_WORDS, MachineId, Network, Node, NodeId, Scope,
 use super::{NetState, Place, Program};
 use crate::leaf::Leaf;
 
-/// The edges of a network, backwards.
+/// The edges of a network, reversed.
 pub(super) struct Backward {
     /// The joints that lead to a joint in the same machine.
     pub(super) joints: Grouped<Joint>,
@@ -49,8 +50,8 @@ impl Backward {
     }
 }
 
-/// Which of the [words](Network::words) every path from a joint to the end of its machine writes, a bit each: if one of them was seen, the
-/// joint is a dead end.
+/// The [words](Network::words) that every path from a joint to the end of its machine writes, a bit each. If one of
+/// them was seen, the joint is a dead end.
 #[derive(Debug)]
 pub(crate) struct Needed {
     joints: Box<[u128]>,
@@ -64,7 +65,8 @@ impl Needed {
             joints: vec![u128::MAX; joints.len()].into(),
             machines: vec![u128::MAX; network.machines.len()].into(),
         };
-        // From everything down to what is so for every path. What changes is carried to those that it concerns.
+        // Starts from all words and removes those that are not on every path. Changes are propagated to predecessors
+        // and callers.
         let mut work: Vec<Joint> = joints.all().rev().collect();
         while let Some(joint) = work.pop() {
             let new = needed.of_joint(network, joints, joint);
@@ -90,7 +92,7 @@ impl Needed {
             Node::Call { callee: Callee::Check, .. } => {
                 network.followed_word(joints.node(joint)).map_or(0, |word| 1 << word)
             }
-            // Its values are told apart by themselves.
+            // The values inside it are compared separately.
             Node::Call { callee: Callee::Scope(_) | Callee::Leaf(_), .. } => 0,
             Node::Call { callee, .. } => {
                 network.machine_of(callee).map_or(0, |machine| self.machines[machine.index()])
@@ -100,12 +102,12 @@ impl Needed {
         called | next.fold(u128::MAX, |all, next| all & self.joints[next.index()])
     }
 
-    /// By every path through a machine.
+    /// Returns the words on every path through a machine.
     pub(crate) fn machine(&self, machine: MachineId) -> u128 {
         self.machines[machine.index()]
     }
 
-    /// By every path from a state to the end of its machine.
+    /// Returns the words on every path from a state to the end of its machine.
     pub(crate) fn state(&self, program: &Program, state: NetState) -> u128 {
         let of = |node: NodeId| self.joints[program.joints().at(node).index()];
         match program.place(state) {
@@ -117,10 +119,11 @@ impl Needed {
     }
 }
 
-/// A path to the end of a machine: the [words](Network::words) that are written on it, a bit each. If none of them was seen, the path leads out.
+/// The [words](Network::words) on a path to the end of a machine, a bit each. If none of them was seen, the path leads
+/// out.
 type Words = u128;
 
-/// For the joints and machines of a network, a path to the end on which no check can fail but those of words.
+/// For each joint and machine, a path to the end on which no check can fail except those of words.
 #[derive(Debug, Default)]
 struct Paths {
     joints: Box<[Option<Words>]>,
@@ -133,49 +136,51 @@ impl Paths {
     }
 }
 
-/// What is known of the paths to the ends of a network's machines.
+/// The paths to the ends of a network's machines.
 ///
-/// A path is *infinite* if it passes a leaf with infinitely many values, or a machine that calls itself and writes more with each round. A value that is written on
-/// such a path can always be new, whatever its scope has seen.
+/// A path is *infinite* if it passes a leaf with infinitely many values, or a machine that calls itself and writes more
+/// with each round. A value that is written on such a path can always be new, no matter what its scope has seen.
 #[derive(Debug)]
 pub(crate) struct Exits {
     paths: Paths,
-    /// Infinite paths. Empty where all values that must be new are words, or leaves with infinitely many values.
+    /// The infinite paths. Empty if all values that must be new are words or leaves with infinitely many values.
     infinite: Paths,
-    /// The leaves with infinitely many values. Empty as well.
+    /// Whether each leaf has infinitely many values. Empty in the same case.
     infinite_leaves: Box<[bool]>,
-    /// The joints behind which a digit that is not zero may come, in the same machine or one that it calls. Empty as well.
+    /// Whether a nonzero digit may come after each joint, in the same machine or one that it calls. Empty in the same
+    /// case.
     nonzero: Box<[bool]>,
     scopes: Box<[Fresh]>,
 }
 
-/// What is known of a scope that requires values, while it has seen nothing.
+/// Properties of a scope that has seen nothing yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fresh {
-    /// All that it requires can be written.
+    /// Whether everything that it requires can be written.
     pub(super) is_open: bool,
-    /// On infinite paths, so that there are infinitely many such values.
+    /// Whether it can be written on infinite paths, so that there are infinitely many such values.
     pub(super) is_infinite: bool,
-    /// It can be completed by a path with a single check, which does not fail.
+    /// Whether the scope can be completed by a path with a single check, which cannot fail.
     pub(super) is_single: bool,
 }
 
-/// A path that was found while all are looked for.
+/// A path that was found, to be extended backwards.
 struct Found {
     joint: Joint,
     words: Words,
     is_infinite: bool,
 }
 
-/// Looks for all paths, from the ends of the machines backwards.
+/// Searches all paths, from the ends of the machines backwards.
 struct Finder<'n> {
     network: &'n Network,
     joints: &'n Joints,
     back: &'n Backward,
     exits: Exits,
-    /// What follows the checks of values that are neither words nor leaves with infinitely many values.
+    /// The words on a path from the check of a value to the end of its machine.
     behind: FxHashMap<NodeId, Words>,
-    /// Paths by their number of words. Those with fewer come first: the first path that is found is the one to keep.
+    /// Paths by their number of words. Those with the fewest come first, so the first path that is found is the one to
+    /// keep.
     work: Vec<Vec<Found>>,
 }
 
@@ -203,12 +208,12 @@ impl Finder<'_> {
         let (network, joints, back) = (self.network, self.joints, self.back);
         let node = joints.node(joint);
         if is_value_check(network, node) {
-            // Behind the value it may fail; before it, there is another value.
+            // After the value, the check may fail. Before it, another value can still be chosen.
             self.behind.entry(node).or_insert(words);
             let is_endless = network.endless_checks.contains_key(&node);
             for &from in back.joints.of(joint.0) {
                 if !successors(network, joints.node(from)).any(|next| next == node) {
-                    // What comes before the last bytes of a value may not be part of it.
+                    // There are literal bytes between this joint and the check, so the joint may lie before the value.
                     continue;
                 }
                 let is_leaf = matches!(joints.get(network, from), Node::Call { callee: Callee::Leaf(_), .. });
@@ -229,7 +234,8 @@ impl Finder<'_> {
             let written = if is_check {
                 Some(0)
             } else if is_word {
-                // Somewhere the scope goes on, but not everywhere infinitely.
+                // A scope with a word set can always continue, but not always on an infinite path. So the word counts
+                // here.
                 network.followed_word(from_node).map(|word| 1 << word)
             } else {
                 self.exits.written(network, from_node)
@@ -248,7 +254,7 @@ impl Finder<'_> {
         self.exits.infinitely(self.network, self.joints.node(joint))
     }
 
-    /// A path through a machine was found. Follows the calls of it that lead on to an end.
+    /// Records a path through a machine, and extends it to the calls after which a path leads to an end.
     fn add_machine(&mut self, machine: MachineId, words: Words, is_infinite: bool) {
         let paths = if is_infinite { &mut self.exits.infinite } else { &mut self.exits.paths };
         if paths.machines[machine.index()].is_some() {
@@ -270,12 +276,14 @@ impl Finder<'_> {
         }
     }
 
-    /// The machines that come to a call of themselves, or of another such machine, with a digit that is not zero or a bracket in front of it: with each round, there is another
-    /// value. Where a scope keeps a set, a round may write one of its words at most, and only if it is in a scope of its own: no word comes twice.
+    /// Returns the machines that reach a call of themselves, or of another such machine, after a nonzero digit or a
+    /// bracket. Each round of such a machine makes another value. Where a scope keeps a word set, a round may write at
+    /// most one of its words, and only in a new scope, because no word comes twice.
     fn growing(&self) -> Vec<MachineId> {
         let (network, joints) = (self.network, self.joints);
         let count = network.machines.len();
-        // Each machine is there twice: for a scope that has seen nothing, and for one that may have seen all words of a set.
+        // Each machine has two nodes here: for a scope that has seen nothing, and for one that may have seen all words
+        // of a set.
         let at =
             |machine: MachineId, has_seen: bool| MachineId(machine.0 + u32::from(has_seen) * count as u32);
         let mut calls: Vec<Vec<MachineId>> = vec![Vec::new(); 2 * count];
@@ -366,15 +374,15 @@ impl Exits {
         finder.exits
     }
 
-    /// The words that a node itself writes; `None` if it cannot be passed.
+    /// Returns the words that a node itself writes, or `None` if it cannot be passed.
     fn written(&self, network: &Network, node: NodeId) -> Option<Words> {
         match network.nodes[node.index()] {
             Node::Call { callee: Callee::Check, .. } if network.endless_checks.contains_key(&node) => Some(0),
-            // A scope that keeps a set of words can always go on.
+            // A scope that keeps a set of words can always continue.
             Node::Call { callee: Callee::Check, .. } if network.set_checks.contains(&node) => Some(0),
             Node::Call { callee: Callee::Check, .. } => network.followed_word(node).map(|word| 1 << word),
             Node::Call { callee: Callee::Scope(index), .. } => {
-                // Its values are told apart by themselves.
+                // The values inside it are compared separately.
                 self.scope_at(index, &network.scopes[index.index()]).then_some(0)
             }
             Node::Call { callee, .. } => {
@@ -386,7 +394,7 @@ impl Exits {
         }
     }
 
-    /// The same on an infinite path through it.
+    /// Returns the words that a node itself writes on an infinite path through it.
     pub(super) fn infinitely(&self, network: &Network, node: NodeId) -> Option<Words> {
         let Node::Call { callee, .. } = network.nodes[node.index()] else { return None };
         match callee {
@@ -403,7 +411,7 @@ impl Exits {
             Callee::Machine(machine) => self.infinite_machine(machine),
             Callee::Loop(_) => {
                 let machine = network.machine_of(callee)?;
-                // The other rounds must pass.
+                // The other rounds must be passable.
                 let others = if network.rounds(callee).min <= 1 {
                     Some(0)
                 } else {
@@ -411,27 +419,28 @@ impl Exits {
                 };
                 (others == Some(0)).then(|| self.infinite_machine(machine))?
             }
-            // So many tokens write finitely many values.
+            // A limited number of tokens writes only finitely many values.
             Callee::Limit(_) | Callee::Check => None,
         }
     }
 
-    /// Whether a node can be passed without a check that may fail, if what follows leads to an end.
+    /// Checks whether a node can be passed without a check that may fail, if what follows leads to an end.
     pub(super) fn passes(&self, network: &Network, node: NodeId) -> bool {
         self.written(network, node) == Some(0)
     }
 
-    /// Whether a machine has a path from its start to its end on which no check can fail.
+    /// Checks whether a machine has a path from its start to its end on which no check can fail.
     pub(crate) fn machine(&self, machine: MachineId) -> bool {
         self.paths.machines[machine.index()] == Some(0)
     }
 
-    /// The words on an infinite path through a machine.
+    /// Returns the words on an infinite path through a machine.
     pub(crate) fn infinite_machine(&self, machine: MachineId) -> Option<Words> {
         self.infinite.machines.get(machine.index()).copied().flatten()
     }
 
-    /// Whether a scope that has seen nothing can be completed: its body by any words or by one value, or all that it requires can be written.
+    /// Checks whether a scope that has seen nothing can be completed: its body by any words or by one value, or
+    /// everything that it requires can be written.
     pub(crate) fn scope_at(&self, index: ScopeId, scope: &Scope) -> bool {
         if scope.wanted.is_empty() {
             self.paths.machines[scope.body.index()].is_some() || self.scopes[index.index()].is_single
@@ -440,17 +449,17 @@ impl Exits {
         }
     }
 
-    /// Whether a joint has a path to the end of its machine on which no check can fail.
+    /// Checks whether a joint has a path to the end of its machine on which no check can fail.
     pub(super) fn leads_out(&self, joint: Joint) -> bool {
         self.paths.joints[joint.index()] == Some(0)
     }
 
-    /// The same for an infinite path.
+    /// Checks the same for an infinite path.
     pub(super) fn leads_out_infinitely(&self, joint: Joint) -> bool {
         self.infinite.joints.get(joint.index()) == Some(&Some(0))
     }
 
-    /// The words on a path from a state to the end of its machine.
+    /// Returns the words on a path from a state to the end of its machine.
     pub(crate) fn state(&self, program: &Program, state: NetState) -> Option<Words> {
         match program.place(state) {
             Place::Done => Some(0),
@@ -459,7 +468,7 @@ impl Exits {
         }
     }
 
-    /// Whether a digit that is not zero may come before the end of the machine, as far as that is known.
+    /// Checks whether a nonzero digit may come before the end of the machine. Returns true if that is not known.
     pub(crate) fn reaches_nonzero(&self, program: &Program, state: NetState) -> bool {
         let is_nonzero = |node: NodeId| {
             self.nonzero.get(program.joints().at(node).index()) != Some(&false)
@@ -472,7 +481,7 @@ impl Exits {
         }
     }
 
-    /// The words on an infinite path from a state to the end of its machine.
+    /// Returns the words on an infinite path from a state to the end of its machine.
     pub(crate) fn infinite_state(&self, program: &Program, state: NetState) -> Option<Words> {
         if self.infinite.joints.is_empty() {
             return None;
@@ -481,24 +490,24 @@ impl Exits {
     }
 }
 
-/// Whether a node is the check of a value that has to be one of infinitely many.
+/// Checks whether a node is a check that certainly passes only if there are infinitely many values to choose from.
 fn is_value_check(network: &Network, node: NodeId) -> bool {
     matches!(network.nodes[node.index()], Node::Call { callee: Callee::Check, .. })
         && (network.endless_checks.contains_key(&node)
             || network.other_values && network.followed_word(node).is_none())
 }
 
-/// Whether a range of bytes has a digit that is not zero.
+/// Checks whether a range of bytes contains a nonzero digit.
 fn takes_nonzero(low: u8, high: u8) -> bool {
     low <= b'9' && b'1' <= high
 }
 
-/// Whether such a digit may stand between a node and its joint.
+/// Checks whether a nonzero digit may come between a node and its joint.
 fn has_nonzero(network: &Network, node: NodeId) -> bool {
     bytes_from(network, node).any(|(low, high)| takes_nonzero(low, high))
 }
 
-/// The joints behind which a digit that is not zero may come.
+/// Finds the joints after which a nonzero digit may come.
 fn nonzero(network: &Network, leaves: &[Leaf], joints: &Joints, back: &Backward) -> Box<[bool]> {
     let mut found: Box<[bool]> = vec![false; joints.len()].into();
     let leaves: Vec<bool> = leaves.iter().map(Leaf::may_have_nonzero).collect();
@@ -518,12 +527,12 @@ fn nonzero(network: &Network, leaves: &[Leaf], joints: &Joints, back: &Backward)
     found
 }
 
-/// Whether a machine may start with bytes among which there is such a digit.
+/// Checks whether a nonzero digit may be among the first literal bytes of a machine.
 fn starts_nonzero(network: &Network) -> impl Fn(MachineId) -> bool + '_ {
     |machine| network.machines[machine.index()].start.iter().any(|node| has_nonzero(network, *node))
 }
 
-/// The path with the fewest words from a place.
+/// Returns the path with the fewest words from a place.
 fn least(program: &Program, paths: &Paths, place: &Place<'_>, state: NetState) -> Option<Words> {
     let of = |node: NodeId| paths.joints[program.joints().at(node).index()];
     match place {
@@ -536,7 +545,7 @@ fn least(program: &Program, paths: &Paths, place: &Place<'_>, state: NetState) -
     }
 }
 
-/// The words of two paths, one after the other; `None` if one of them comes twice.
+/// Combines the words of two consecutive paths. Returns `None` if a word comes twice.
 pub(crate) fn join(a: Option<u128>, b: Option<u128>) -> Option<u128> {
     let (a, b) = (a?, b?);
     (a & b == 0).then_some(a | b)

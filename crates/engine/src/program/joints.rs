@@ -1,7 +1,8 @@
 //! The network without its bytes.
 //!
-//! Most nodes of a network are bytes of keys and other literals, each with one way on. What is found out about the paths through a machine is the same
-//! all along such a literal, so it is kept for its end alone: for a *joint*, a node that is no byte.
+//! Most nodes of a network are bytes of keys and other literals, each with a single successor. Properties of the paths
+//! through a machine are the same along such a literal, so they are stored only for its end: for a *joint*, a node that
+//! is not a byte.
 //!
 //! ```text
 //!   ⟨split⟩ ─▶ (b'"') ─▶ (b'i') ─▶ (b'd') ─▶ (b'"') ─▶ (call value)      two joints
@@ -9,7 +10,7 @@
 
 use super::network::{Network, Node, NodeId};
 
-/// A node that is no byte, by its place among those.
+/// A node that is not a byte, by its index among those.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Joint(pub(super) u32);
 
@@ -26,7 +27,7 @@ pub(crate) struct Joints {
     nodes: Box<[NodeId]>,
     /// For each node, the joint that it is or that its bytes lead to.
     of: Box<[Joint]>,
-    /// For each node, whether there is a closing bracket among these bytes.
+    /// For each node, whether a closing bracket is among these bytes.
     closes: Box<[bool]>,
 }
 
@@ -40,7 +41,7 @@ impl Joints {
         let mut late = Vec::new();
         for (id, node) in (0..).map(NodeId).zip(&network.nodes) {
             match node {
-                // PERF: literals are built from their ends, so nearly all of their bytes know where they lead at once.
+                // PERF: literals are built from their ends, so for nearly all bytes the joint is known at once.
                 Node::Byte { next, .. } if of[next.index()] != UNKNOWN => {
                     closes[id.index()] = closes[next.index()] || is_closing_bracket(network, id);
                     of[id.index()] = of[next.index()];
@@ -77,13 +78,13 @@ impl Joints {
         (0..self.nodes.len() as u32).map(Joint)
     }
 
-    /// The joint that a node is, or that its bytes lead to.
+    /// Returns the joint that a node is, or that its bytes lead to.
     #[inline]
     pub(crate) fn at(&self, node: NodeId) -> Joint {
         self.of[node.index()]
     }
 
-    /// Whether there is a closing bracket between a node and its joint.
+    /// Checks whether a closing bracket is between a node and its joint.
     #[inline]
     pub(super) fn closes(&self, node: NodeId) -> bool {
         self.closes[node.index()]
@@ -94,13 +95,13 @@ impl Joints {
         self.nodes[joint.index()]
     }
 
-    /// What a joint is.
+    /// Returns the node of a joint.
     #[inline]
     pub(super) fn get(&self, network: &Network, joint: Joint) -> Node {
         network.nodes[self.node(joint).index()]
     }
 
-    /// The joints that follow in the same machine.
+    /// Returns the joints that follow in the same machine.
     pub(super) fn successors<'n>(
         &'n self,
         network: &'n Network,
@@ -114,7 +115,7 @@ impl Joints {
     }
 }
 
-/// The nodes that follow in the same machine.
+/// Returns the nodes that follow in the same machine.
 pub(super) fn successors(network: &Network, node: NodeId) -> impl Iterator<Item = NodeId> + Clone + '_ {
     let (one, many): (Option<NodeId>, &[NodeId]) = match network.nodes[node.index()] {
         Node::Byte { next, .. } | Node::Call { next, .. } => (Some(next), &[]),
@@ -124,7 +125,7 @@ pub(super) fn successors(network: &Network, node: NodeId) -> impl Iterator<Item 
     one.into_iter().chain(many.iter().copied())
 }
 
-/// The bytes from a node to its joint, as ranges.
+/// Returns the bytes from a node to its joint, as ranges.
 pub(super) fn bytes_from(network: &Network, mut node: NodeId) -> impl Iterator<Item = (u8, u8)> + '_ {
     core::iter::from_fn(move || match network.nodes[node.index()] {
         Node::Byte { low, high, next } => {

@@ -1,13 +1,14 @@
-//! What can still happen at the level of a value: inside one array or object, what it holds not counted.
+//! What can still happen at a level of nesting: inside one array or object, without what is inside its members.
 //!
-//! A thread has a level for each frame: the rest of a machine that has called another. A level is *bracketed* if no path leads to its end but
-//! through a closing bracket, as inside of `{…}`:
+//! A thread has a level for each frame: the rest of a machine that has called another one. A level is *bracketed* if
+//! every path to its end goes through a closing bracket, as inside `{…}`:
 //!
 //! ```text
 //!   [ { "id": 7, "tags": [ "a"      the array of tags, the object and the outer array: a token without a bracket ends none of them
 //! ```
-//! So a token without a closing bracket does nothing to scopes below a bracketed level. If the level is part of a value that must be new, there must be
-//! infinitely many such values as well, whatever comes before the bracket: then the level is *ample*. Both are properties of nodes, found once for a program.
+//! So a token without a closing bracket does not affect scopes below a bracketed level. If the level is part of a value
+//! that must be new, there must also be infinitely many such values, no matter what comes before the bracket. In that
+//! case the level is *ample*. Both are properties of nodes, computed once for a program.
 
 use maskwright_automata::Grouped;
 
@@ -16,11 +17,12 @@ use super::joints::{Joint, Joints, is_closing_bracket, successors};
 use super::network::{Network, Node, NodeId};
 use super::{NetState, Place, Program};
 
-/// Which joints are bracketed, and which are ample.
+/// The joints that are bracketed, and those that are ample. A [`Joint`] is a node that is not a byte.
 #[derive(Debug)]
 pub(crate) struct Levels {
     bracketed: Box<[bool]>,
-    /// Whether each place behind a joint, up to the next closing bracket of its machine, has an infinite path to the end of the machine.
+    /// Whether each place after a joint, up to the next closing bracket of its machine, has an infinite path to the end
+    /// of the machine.
     ample: Box<[bool]>,
 }
 
@@ -31,7 +33,7 @@ impl Levels {
             next.filter(|next| !joints.closes(*next)).map(move |next| (joints.at(next).0, from))
         });
         let before = Grouped::new(joints.len(), open_edges);
-        // What is not so is carried backwards, up to the next bracket.
+        // Propagates a violation backwards, up to a closing bracket.
         let spread = |first: &dyn Fn(Joint) -> bool| {
             let mut work: Vec<Joint> = joints.all().filter(|joint| first(*joint)).collect();
             let mut holds: Box<[bool]> = vec![true; joints.len()].into();
@@ -57,13 +59,14 @@ impl Levels {
         }
     }
 
-    /// Whether a closing bracket comes before the end of a state's machine, whatever else does.
+    /// Checks whether every path to the end of a state's machine goes through a closing bracket.
     pub(crate) fn is_bracketed(&self, program: &Program, state: NetState) -> bool {
         let joints = program.joints();
         all_nodes(program, state, |node| joints.closes(node) || self.bracketed[joints.at(node).index()])
     }
 
-    /// Whether there are infinitely many paths to the end of a state's machine, also behind anything that comes before the next closing bracket.
+    /// Checks whether there are infinitely many paths to the end of a state's machine, even after anything that comes
+    /// before the next closing bracket.
     pub(crate) fn is_ample(&self, program: &Program, state: NetState) -> bool {
         let (joints, exits) = (program.joints(), program.exits());
         let is_ample = |node: NodeId| {

@@ -1,13 +1,13 @@
-//! A compiled grammar: frozen machines and leaves, and the states that are determinised while it is used.
+//! A compiled grammar: immutable machines and leaves, and the states that are determinized while it is used.
 //!
-//! A *cell* is a set of nodes of one machine that a text has led to. Cells are found lazily, one byte at a time,
-//! and interned, so that a machine behaves like a DFA for the parts of it that are ever visited:
+//! A *cell* is a set of nodes of one machine that a text has led to. Cells are found lazily, byte by byte, and
+//! interned. So a machine behaves like a DFA for the parts of it that are ever visited:
 //!
 //! ```text
 //!   nodes  {b'"' of "name", b'"' of "nick"}  ── '"' ──▶  {b'n', b'n'} ── 'n' ──▶ {b'a', b'i'} …
 //! ```
-//! A set that is a single byte node – the inside of a literal, most of the time – needs no cell: the node itself is the
-//! state. Calls are not followed here. A cell lists them, and whoever steps it pushes the place to return to.
+//! A set with a single byte node (mostly the inside of a literal) needs no cell: the node itself is the state. Calls
+//! are not followed here. A cell lists them, and the code that steps it pushes the place to return to.
 
 pub(crate) mod components;
 mod debug;
@@ -47,14 +47,14 @@ pub(crate) use self::place::At;
 pub(crate) use self::required::{Open, lost};
 use self::words::{Awaited, WordSetId, Words};
 
-/// A compiled constraint, without a vocabulary. Frozen but for its cache of cells; share it freely.
+/// A compiled constraint, without a vocabulary. It is immutable except for its caches, so it can be shared freely.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Program {
     network: Network,
     leaves: Vec<Leaf>,
     has_strings: bool,
-    /// The leaf of plain JSON strings, for texts that no longer have a condition.
+    /// The leaf of plain JSON strings, for strings whose condition no longer matters.
     plain_string: LeafId,
     plain_scopes: bool,
     plain_lists: bool,
@@ -64,9 +64,9 @@ pub struct Program {
     names: Vec<(ExprId, Box<str>)>,
     limits: Limits,
     cells: Store<Cell>,
-    /// The state that each machine starts in; 0 while it is not known.
+    /// The start state of each machine, or 0 if it was not computed.
     starts: Box<[AtomicU32]>,
-    /// The state behind each node that is not a byte; 0 while it is not known.
+    /// The state at each node that is not a byte, or 0 if it was not computed.
     behind: Box<[AtomicU32]>,
     firsts: Box<[OnceLock<ByteSet>]>,
     /// The sets of counts that ambiguous texts have led to.
@@ -79,7 +79,7 @@ pub struct Program {
     words: Option<Words>,
 }
 
-/// Bytes of a class do the same everywhere in a program.
+/// Classes of bytes. The bytes of a class do the same everywhere in a program.
 #[derive(Debug)]
 pub(crate) struct ByteClasses {
     pub(crate) of: [u8; 256],
@@ -106,15 +106,15 @@ impl LeafId {
 pub(crate) struct NetState(u32);
 
 const IS_NODE: u32 = 1 << 31;
-/// Frames use these bits, see [`crate::matcher`].
+/// Tag bits for a [`Frame`](crate::parser::stack::Frame).
 pub(crate) const IS_LOOP: u32 = 1 << 30;
 pub(crate) const IS_SCOPE: u32 = 3 << 29;
 pub(crate) const IS_LIMIT: u32 = 7 << 28;
 pub(crate) const IS_WORDS: u32 = 15 << 27;
 
-/// What a [`NetState`] is.
+/// The meaning of a [`NetState`].
 pub(crate) enum Place<'p> {
-    /// The root is done.
+    /// The end of the root.
     Done,
     Node {
         low: u8,
@@ -125,14 +125,14 @@ pub(crate) enum Place<'p> {
 }
 
 impl NetState {
-    /// The root is done.
+    /// The end of the root.
     pub(crate) const DONE: Self = Self(0);
 
     pub(crate) fn raw(self) -> u32 {
         self.0
     }
 
-    /// The node, if the state is one.
+    /// Returns the node, if the state is one.
     pub(crate) fn node(self) -> Option<NodeId> {
         (self.0 & IS_NODE != 0).then_some(NodeId(self.0 & !IS_NODE))
     }
@@ -146,43 +146,44 @@ impl NetState {
     }
 }
 
-/// A set of nodes of one machine, ready to be stepped.
+/// A set of nodes of one machine, prepared for stepping.
 #[derive(Debug)]
 pub(crate) struct Cell {
     pub(crate) nodes: Box<[NodeId]>,
-    /// Disjoint ranges of bytes, ascending.
+    /// Disjoint ranges of bytes, in ascending order.
     edges: Box<[Edge]>,
     pub(crate) calls: Box<[Call]>,
-    /// The machine may end here.
+    /// Whether the machine may end here.
     pub(crate) returns: bool,
-    /// The bytes that can come next inside the machine and what it calls.
+    /// The bytes that can come next, inside the machine and in what it calls.
     pub(crate) first: ByteSet,
     pub(crate) kind: Kind,
     /// The words of which one must come first; see [`words`].
     pub(crate) awaited: Option<Awaited>,
     apart: OnceLock<Apart>,
-    /// The same if nothing but the end of the text follows the machine.
+    /// The same, if only the end of the text follows the machine.
     apart_last: OnceLock<Apart>,
     /// See [`Program::repeats_itself`].
     repeats: OnceLock<bool>,
 }
 
-/// In larger machines nobody looks whether they repeat themselves.
+/// Machines with more nodes than this are not checked for repeating themselves.
 const REPEATING: usize = 100_000;
 
-/// What must happen at once when a text comes to a cell.
+/// What must happen at once when a text reaches a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Nothing.
     Stay,
     /// The machine is over.
     End,
-    /// A value is over, and has to be checked. If there is something else to do, the text stays here as well.
+    /// A value is over and has to be checked. With `stay`, the cell has other paths as well, so the thread also stays
+    /// here.
     Check { stay: bool },
 }
 
-/// The calls of a cell that go to a leaf which ends where its automaton dies, because what follows it begins with none of
-/// the bytes by which it could go on. What a vocabulary does in such a leaf is known once for all cells.
+/// The calls of a cell to leaves that end where their automaton dies, because what follows begins with none of the
+/// bytes by which the leaf could continue. What a vocabulary does in such a leaf is the same for all cells.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Apart {
     /// Bit i stands for call i.
@@ -201,7 +202,7 @@ impl Apart {
         self.calls == 0
     }
 
-    /// The numbers of the calls.
+    /// Returns the indices of the calls.
     pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
         let mut left = self.calls;
         core::iter::from_fn(move || {
@@ -216,13 +217,13 @@ impl Apart {
 struct Edge {
     low: u8,
     high: u8,
-    /// 0 while it is not known.
+    /// The state that the bytes lead to, or 0 if it was not computed.
     target: AtomicU32,
-    /// The nodes that the byte leads to, before splits are followed.
+    /// The nodes that the bytes lead to, before splits are followed.
     nodes: Targets,
 }
 
-/// Most of the time there is one.
+/// One node in most cases.
 #[derive(Debug)]
 enum Targets {
     One(NodeId),
@@ -233,20 +234,20 @@ enum Targets {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) callee: Callee,
-    /// For a check, the word that the value is, if its scope keeps a set of words.
+    /// For a check, the word that is the value, if its scope keeps a set of words.
     pub(crate) word: Option<WordId>,
-    /// The nodes behind the call, before splits are followed.
+    /// The nodes after the call, before splits are followed.
     behind: Targets,
-    /// The state behind the call; 0 while it is not known.
+    /// The state after the call, or 0 if it was not computed.
     state: AtomicU32,
-    /// Nothing follows but the end of the machine: there is no need to come back.
+    /// Whether only the end of the machine follows, so there is no need to return.
     pub(crate) tail: bool,
     /// The bytes that the callee can begin with.
     pub(crate) first: ByteSet,
 }
 
 impl Cell {
-    /// The bytes that it takes itself, without what it calls.
+    /// Returns the bytes that the cell takes itself, without its calls.
     pub(crate) fn bytes(&self) -> ByteSet {
         let mut bytes = ByteSet::EMPTY;
         self.edges.iter().for_each(|edge| bytes.insert_range(edge.low, edge.high));
@@ -301,23 +302,23 @@ impl Program {
         }
     }
 
-    /// What is known of words that scopes keep sets of, if there are such scopes.
+    /// Returns the word sets of scopes, if there are scopes that keep one.
     #[inline]
     pub(crate) fn words(&self) -> Option<&Words> {
         self.words.as_ref()
     }
 
-    /// A scope that keeps a set of words, with all such sets; `None` if it keeps none.
+    /// Returns the data of a scope that keeps a set of words, and all word sets.
     pub(crate) fn word_scope(&self, index: ScopeId) -> Option<(&Words, &WordScope)> {
         self.words.as_ref().zip(self.scope(index).words.as_deref())
     }
 
-    /// Whether the words of a scope come in one order, so that it may be too late for one of them.
+    /// Checks whether the words of a scope come in a fixed order, so that it may be too late for one of them.
     pub(crate) fn has_order(&self, index: ScopeId) -> bool {
         self.scope(index).words.as_ref().is_some_and(|words| !words.behind.is_empty())
     }
 
-    /// What a state awaits, if not just anything may come.
+    /// Returns what a state awaits, if it restricts what may come.
     pub(crate) fn awaited_at(&self, state: NetState) -> Option<Awaited> {
         match self.place(state) {
             Place::Done => None,
@@ -326,24 +327,24 @@ impl Program {
         }
     }
 
-    /// The word of a check, if its scope keeps a set of words.
+    /// Returns the word of a check, if its scope keeps a set of words.
     fn word_at(&self, check: NodeId) -> Option<WordId> {
         self.network.word_checks.get(&check).copied().filter(|_| self.network.set_checks.contains(&check))
     }
 
-    /// Whether a scope that keeps a set of words has seen one, by its form.
+    /// Checks whether a scope that keeps a set of words has seen a word, given by its form.
     pub(crate) fn has_seen(&self, index: ScopeId, set: WordSetId, form: &[u8]) -> bool {
         let Some((words, scope)) = self.word_scope(index) else { return false };
         let word = self.network.words.iter().position(|word| **word == *form);
         word.is_some_and(|at| words.has(scope, set, WordId(at as u32)))
     }
 
-    /// Whether values have to be listed that a text has written.
+    /// Checks whether the values that a text writes have to be listed somewhere.
     pub(crate) fn has_lists(&self) -> bool {
         self.has_lists
     }
 
-    /// Whether there are JSON strings.
+    /// Checks whether the program has JSON strings.
     pub(crate) fn has_strings(&self) -> bool {
         self.has_strings
     }
@@ -387,7 +388,8 @@ impl Program {
     }
 
     fn find_byte_classes(&self) -> ByteClasses {
-        // Where ranges of the network begin, and where the tables of leaves tell neighbours apart.
+        // The bytes at which a range of the network begins, or at which the table of a leaf distinguishes two
+        // neighbors.
         let mut cuts = [false; 257];
         for node in &self.network.nodes {
             if let Node::Byte { low, high, .. } = *node {
@@ -415,7 +417,7 @@ impl Program {
         ByteClasses { of, len }
     }
 
-    /// Whether the machine of a state may end there.
+    /// Checks whether the machine of a state may end there.
     pub(crate) fn may_return(&self, state: NetState) -> bool {
         match self.place(state) {
             Place::Done | Place::Node { .. } => false,
@@ -423,8 +425,8 @@ impl Program {
         }
     }
 
-    /// Whether two runs of a machine from a state on, one after the other, are one: the machine may end at once, and wherever else it may
-    /// end, it may go on as from that state. So does `("+" e)*`.
+    /// Checks whether two consecutive runs of a machine from a state are the same as one. That is so if the machine may
+    /// end at once, and wherever else it may end, it may also continue as from that state. An example is `("+" e)*`.
     pub(crate) fn repeats_itself(&self, state: NetState) -> bool {
         match self.place(state) {
             Place::Done | Place::Node { .. } => false,
@@ -481,7 +483,7 @@ impl Program {
         &self.network.limits[index.index()]
     }
 
-    /// Whether tokens are counted somewhere.
+    /// Checks whether tokens are counted somewhere.
     pub(crate) fn has_limits(&self) -> bool {
         !self.network.limits.is_empty()
     }
@@ -490,27 +492,28 @@ impl Program {
         &self.network
     }
 
-    /// The same for the values that are listed, which masks do not know.
+    /// Checks whether lists of values affect a mask only through the values that they hold. Word sets are not
+    /// considered.
     pub(crate) fn has_plain_lists(&self) -> bool {
         self.plain_lists
     }
 
-    /// Whether scopes can change a mask only by what they have seen.
+    /// Checks whether scopes affect a mask only through the values that they have listed. False if there are word sets.
     pub(crate) fn has_plain_scopes(&self) -> bool {
         self.plain_scopes
     }
 
-    /// Whether values that must differ may run out somewhere.
+    /// Checks whether values that must differ may run out somewhere.
     pub(crate) fn may_run_out(&self) -> bool {
         self.may_run_out
     }
 
-    /// Whether an array or object may have to differ from others.
+    /// Checks whether an array or object may have to differ from others, and values may run out.
     pub(crate) fn has_nested_values(&self) -> bool {
         self.network.nested_values
     }
 
-    /// Whether values have to be remembered.
+    /// Checks whether there are scopes, whose values have to be remembered.
     pub(crate) fn has_scopes(&self) -> bool {
         !self.network.scopes.is_empty()
     }
@@ -519,7 +522,7 @@ impl Program {
         &self.network.loops[index.index()]
     }
 
-    /// Whether the empty text matches.
+    /// Checks whether the empty text matches.
     pub(crate) fn is_nullable(&self) -> bool {
         self.nullable
     }
@@ -542,7 +545,7 @@ impl Program {
         }
     }
 
-    /// The state that a machine starts in. It never returns before the first byte.
+    /// Returns the start state of a machine. A machine never returns before its first byte.
     pub(crate) fn start(&self, machine: MachineId) -> NetState {
         let known = self.starts[machine.index()].load(Ordering::Acquire);
         if known != 0 {
@@ -553,7 +556,7 @@ impl Program {
         state
     }
 
-    /// The state behind a node that has just been passed.
+    /// Returns the state that begins at a node.
     #[inline]
     pub(crate) fn behind(&self, node: NodeId) -> NetState {
         if matches!(self.network.nodes[node.index()], Node::Byte { .. }) {
@@ -568,13 +571,13 @@ impl Program {
         state
     }
 
-    /// The state behind a node that has just been passed, if that is again a single byte.
+    /// Returns the state that begins at a node, if the node is a single byte.
     #[inline]
     pub(crate) fn byte_behind(&self, node: NodeId) -> Option<NetState> {
         matches!(self.network.nodes[node.index()], Node::Byte { .. }).then_some(NetState::of_node(node))
     }
 
-    /// The node behind a node that takes a byte, if that is again a single byte.
+    /// Returns the node after `node`, if `node` takes the byte and the next one is a single byte again.
     #[inline]
     pub(crate) fn literal(&self, node: NodeId, byte: u8) -> Option<NodeId> {
         let Node::Byte { low, high, next } = self.network.nodes[node.index()] else { return None };
@@ -583,7 +586,7 @@ impl Program {
         is_inside.then_some(next)
     }
 
-    /// Where a byte leads inside a cell.
+    /// Returns the state that a byte leads to inside a cell.
     #[inline]
     pub(crate) fn step(&self, cell: &Cell, byte: u8) -> Option<NetState> {
         let edge = if cell.edges.len() <= 8 {
@@ -604,7 +607,7 @@ impl Program {
         Some(state)
     }
 
-    /// Every byte that a cell takes itself, with the state behind it.
+    /// Returns every byte that a cell takes itself, with the state it leads to.
     pub(crate) fn edges(&self, cell: &Cell) -> impl Iterator<Item = (u8, NetState)> {
         cell.edges
             .iter()
@@ -612,14 +615,14 @@ impl Program {
             .filter_map(|byte| self.step(cell, byte).map(|state| (byte, state)))
     }
 
-    /// The state to return to after a call.
+    /// Returns the state to return to after a call.
     #[inline]
     pub(crate) fn returning(&self, call: &Call) -> NetState {
         let known = call.state.load(Ordering::Acquire);
         if known != 0 {
             return NetState(known);
         }
-        // PERF: the alternatives of a loop all return to its beginning, of which there may be thousands.
+        // PERF: the alternatives of a loop all return to its beginning, and there may be thousands of them.
         let state = match call.behind {
             Targets::One(node) => self.behind(node),
             Targets::Many(ref nodes) => self.after(nodes),
@@ -634,7 +637,7 @@ impl Program {
         *cell.apart.get_or_init(|| self.find_apart(cell, |state| self.follow(state)))
     }
 
-    /// See [`Apart`]; for a cell of a machine behind which the text can only end, as free text does.
+    /// See [`Apart`]; for a cell of a machine after which only the end of the text can follow, as in free text.
     pub(crate) fn apart_last(&self, cell: &Cell) -> Apart {
         *cell.apart_last.get_or_init(|| self.find_apart(cell, |state| Some(self.live_at(At::Network(state)))))
     }
@@ -657,7 +660,7 @@ impl Program {
     fn ends_where_it_dies(&self, call: &Call, follow: impl Fn(NetState) -> Option<ByteSet>) -> bool {
         let Callee::Leaf(leaf) = call.callee else { return false };
         let Leaf::Window { automaton, .. } = self.leaf(leaf) else { return false };
-        // Whether it may be called depends on the words that were seen.
+        // Whether the leaf may be called depends on the words that were seen.
         if self.words().is_some_and(Words::looks_before_calls)
             && self.awaited_at(self.returning(call)).is_some()
         {
@@ -669,13 +672,13 @@ impl Program {
         follow.is_some_and(|follow| follow.intersection(*automaton.open()).is_empty())
     }
 
-    /// The bytes that a state can begin with, if it cannot return before the first.
+    /// Returns the bytes that a state can begin with, if it cannot return before the first one.
     #[inline]
     pub(crate) fn follow(&self, state: NetState) -> Option<ByteSet> {
         (!self.may_return(state)).then(|| self.live_at(At::Network(state)))
     }
 
-    /// The bytes that a callee can begin with.
+    /// Returns the bytes that a callee can begin with.
     fn first_of(&self, callee: Callee) -> ByteSet {
         match callee {
             Callee::Leaf(leaf) => self.leaf(leaf).first(),
@@ -683,7 +686,8 @@ impl Program {
         }
     }
 
-    /// The state behind a value that is over, if that is all there is to do in a state; other states as they are.
+    /// Returns the state after the checks of a state that does nothing else; other states are returned as they are.
+    /// Returns `None` if there are other paths or several checks.
     pub(crate) fn unchecked(&self, mut state: NetState) -> Option<NetState> {
         while let Place::Cell(cell) = self.place(state) {
             match (cell.kind, &*cell.calls) {
@@ -695,8 +699,8 @@ impl Program {
         Some(state)
     }
 
-    /// The bytes that a machine can begin with. Machines call each other in long chains, hence the explicit
-    /// stack; there is no left recursion any more, so it ends.
+    /// Returns the bytes that a machine can begin with. Machines call each other in long chains, hence the explicit
+    /// stack. It terminates because left recursion was removed.
     fn first(&self, machine: MachineId) -> ByteSet {
         if let Some(known) = self.firsts[machine.index()].get() {
             return *known;
@@ -719,7 +723,7 @@ impl Program {
                         first = first.union(self.leaf(leaf).first());
                         continue;
                     }
-                    // A value is not empty, so that no check comes where a machine starts.
+                    // Values are not empty, so no check comes at the start of a machine.
                     Node::Call { callee, .. } => match self.network.machine_of(callee) {
                         Some(machine) => machine,
                         None => continue,
@@ -733,21 +737,21 @@ impl Program {
             }
             if work.len() == waiting {
                 work.pop();
-                // Another thread may have been faster; it found the same.
+                // If another thread was faster, it found the same.
                 let _ = cell.set(first);
             }
         }
         self.firsts[machine.index()].get().copied().unwrap_or(ByteSet::EMPTY)
     }
 
-    /// The state that consists of these nodes and what splits lead to.
+    /// Returns the state of these nodes, with splits followed.
     fn after(&self, from: &[NodeId]) -> NetState {
         let mut nodes = SmallVec::new();
         let returns = self.network.wide_closure(from, &mut nodes);
         self.state_of(&nodes, returns)
     }
 
-    /// The state of a closed, sorted set of nodes.
+    /// Returns the state of a closed, sorted set of nodes.
     fn state_of(&self, nodes: &[NodeId], returns: bool) -> NetState {
         if let &[only] = nodes
             && !returns
@@ -807,7 +811,7 @@ impl Program {
         }
     }
 
-    /// One call for each callee and word; what follows is merged.
+    /// Makes one call for each callee and word, with everything that follows merged.
     fn group_calls(&self, calls: &mut [(Callee, Option<WordId>, NodeId)]) -> Vec<Call> {
         calls.sort_unstable();
         let call = |group: &[(Callee, Option<WordId>, NodeId)]| {
@@ -822,7 +826,7 @@ impl Program {
                 word: group[0].1,
                 behind,
                 state: AtomicU32::new(0),
-                // Behind a check one comes at once, so there must be a place.
+                // A check is passed on arrival, so there must be a state to continue in.
                 tail: group[0].0 != Callee::Check && group.iter().all(is_final),
                 first: self.first_of(group[0].0),
             }
@@ -832,7 +836,7 @@ impl Program {
         grouped
     }
 
-    /// The name of the rule that a state of the network belongs to.
+    /// Returns the name of the rule that a state of the network belongs to.
     pub(crate) fn rule_name(&self, state: NetState) -> &str {
         let node = state.node().or_else(|| self.cells.get(state.0).nodes.first().copied());
         let holds = |m: &&Machine, node: NodeId| m.nodes.contains(node) || m.shared.contains(node);
@@ -841,7 +845,7 @@ impl Program {
         name.map_or("?", |(_, name)| name)
     }
 
-    /// How much memory the program holds, leaves that are shared with others not counted.
+    /// Returns the bytes that the program occupies, without leaves that are shared with others.
     pub fn heap_bytes(&self) -> usize {
         let network = self.network.nodes.len() * size_of::<Node>()
             + self.network.targets.len() * 4
@@ -862,7 +866,7 @@ impl Program {
     }
 }
 
-/// The nodes that some ranges lead to.
+/// Collects the nodes that some ranges lead to.
 fn targets(ranges: &[(u8, u8, NodeId)]) -> Targets {
     let mut nodes: Vec<NodeId> = ranges.iter().map(|range| range.2).collect();
     nodes.sort_unstable();

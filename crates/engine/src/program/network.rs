@@ -8,8 +8,8 @@
 //!                                ▼  │
 //!                             (b',') ─▶ (call item)
 //! ```
-//! Every node lies on a path to the final node of its machine, so a match can never walk into a dead end. A machine matches no empty text;
-//! where a callee may be empty, the caller has a way around the call.
+//! Every node lies on a path to the final node of its machine, so a match can never run into a dead end. A machine does
+//! not match the empty text; where a callee may be empty, the caller has a path around the call.
 
 use core::cmp::Reverse;
 use core::fmt;
@@ -23,25 +23,26 @@ use crate::count::Bounds;
 use crate::looked;
 use crate::seen::Seen;
 
-/// Calls are followed into a cell while it has no more nodes than this. Larger cells, one for each place in a text, would fill the memory.
+/// Tail calls are followed into a cell while it has at most this many nodes. Larger cells, one for each place in a
+/// text, would fill the memory.
 const WIDE: usize = 4_096;
 
-/// So many single values are followed; see `program::exits`.
+/// The number of words that are tracked by a bit each; see `program::exits`.
 pub(crate) const MAX_WORDS: usize = 128;
 
-/// What the values of a scope are like.
+/// The kind of the values of a scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Values {
-    /// Strings that can always go on.
+    /// Strings that can always be continued.
     #[default]
     Endless,
-    /// Integers that can always go on, unless they are zero, perhaps among such strings.
+    /// Integers that can always be continued unless they are zero, perhaps together with endless strings.
     Integers,
-    /// Strings that can go on until they have so many characters; each length is another value.
+    /// Strings that can be continued up to a number of characters. Each length is another value.
     Long(Reverse<u32>),
-    /// There are others among them.
+    /// Other values as well.
     Simple,
-    /// There are arrays and objects among them, and no string that can always go on.
+    /// Arrays and objects as well, without a string that can always be continued.
     Nested,
 }
 
@@ -62,7 +63,7 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// Nodes that lie one behind the other.
+/// Consecutive nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeRange {
     pub(crate) start: NodeId,
@@ -130,22 +131,22 @@ impl LimitId {
     }
 }
 
-/// A value of which a check allows no other, by its place in [`Network::words`].
+/// A word: the only value that a check allows. An index into [`Network::words`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WordId(pub(crate) u32);
 
-/// The words of one scope.
+/// The words of one scope that keeps a set of them.
 #[derive(Clone, Debug)]
 pub(crate) struct WordScope {
-    /// Ascending. Bit i of a set stands for word i.
+    /// The words in ascending order. Bit i of a set stands for word i.
     pub(crate) words: Box<[WordId]>,
-    /// Those that must be in the set when the scope ends.
+    /// The words that must be in the set when the scope ends.
     pub(crate) required: Box<[u64]>,
-    /// Pairs of bits: with the first in the set, the second must be.
+    /// Pairs of bits: if the first is in the set, the second must be, too.
     pub(crate) needs: Box<[(u32, u32)]>,
-    /// If the words come in one order: for each, the bits of those that may still come behind it.
+    /// For each word, the bits of the words that may still come after it. Empty if the words have no fixed order.
     pub(crate) behind: Box<[u64]>,
-    /// There are other values, which are listed.
+    /// Whether there are other values, which are listed.
     pub(crate) has_others: bool,
 }
 
@@ -154,41 +155,42 @@ pub(crate) struct WordScope {
 pub(crate) enum Node {
     /// Takes a byte of a range.
     Byte { low: u8, high: u8, next: NodeId },
-    /// Goes on at each of these nodes, without taking a byte.
+    /// Continues at each of several nodes, without taking a byte.
     Split { start: u32, len: u32 },
-    /// Matches something else in between.
+    /// Matches the callee, then continues at `next`.
     Call { callee: Callee, next: NodeId },
-    /// The end of the machine.
+    /// Ends the machine.
     Final,
 }
 
-/// What a call goes to.
+/// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Callee {
     Machine(MachineId),
     Leaf(LeafId),
     /// A counted repetition of a machine.
     Loop(LoopId),
-    /// A machine inside which values are told apart.
+    /// A machine inside which values must differ.
     Scope(ScopeId),
-    /// A machine that may take so many tokens and no more.
+    /// A machine that may take at most some number of tokens.
     Limit(LimitId),
-    /// Takes no byte: the value that has just ended must be new to its scope.
+    /// A check, which takes no byte: the value that has just ended must be new to its scope.
     Check,
 }
 
 /// The automaton of one rule, or of an expression that is used in many places.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    /// What it matches.
+    /// The expression that it matches.
     pub(crate) expr: ExprId,
-    /// Its nodes. The final one comes first.
+    /// Its nodes, the final one first.
     pub(crate) nodes: NodeRange,
-    /// Where it begins. After `compile::left`, the nodes that take the first byte or make the first call.
+    /// The start nodes. After `compile::left`, the nodes that take the first byte or make the first call.
     pub(crate) start: Box<[NodeId]>,
-    /// Nodes that `compile::factor` made for its start.
+    /// The nodes that `compile::factor` has made for its start.
     pub(crate) shared: NodeRange,
-    /// At most so many nodes are at its start if tail calls are followed; 0 if that is not known, and then there are few.
+    /// An upper bound on the number of start nodes when tail calls are followed. 0 if it was not computed, which means
+    /// that there are few.
     pub(crate) width: u32,
 }
 
@@ -197,7 +199,7 @@ pub(crate) struct Machine {
 pub(crate) struct Loop {
     pub(crate) body: MachineId,
     pub(crate) min: u32,
-    /// `u32::MAX` stands for "no bound".
+    /// The maximum, or `u32::MAX` for "no bound".
     pub(crate) max: u32,
 }
 
@@ -207,42 +209,43 @@ impl Loop {
     }
 }
 
-/// Two strings: with the first among the values of a scope, the second must be.
+/// Two strings: if the first is among the values of a scope, the second must be, too.
 pub(crate) type Need = (Box<[u8]>, Box<[u8]>);
 
-/// `body`, whose values are told apart.
+/// `body`, whose values must differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    /// What it is in the grammar.
+    /// The scope in the grammar.
     pub(crate) expr: ExprId,
     pub(crate) body: MachineId,
-    /// The strings that must be among the values when it ends, in the form in which values are compared.
+    /// The strings that must be among the values when the scope ends, in the form in which values are compared.
     pub(crate) required: Box<[Box<[u8]>]>,
-    /// Ascending.
+    /// The pairs in ascending order.
     pub(crate) needs: Box<[Need]>,
-    /// The strings that may be missing when it ends: those that are required, and those that others need. Ascending.
+    /// The strings that may be missing when the scope ends: those that are required and those that others need, in
+    /// ascending order.
     pub(crate) wanted: Box<[Box<[u8]>]>,
     pub(crate) values: Values,
-    /// How many different values there are of those kinds of which there are finitely many, at most; many if that is not known.
+    /// An upper bound on the number of values of its finite kinds. A large number if that is not known.
     pub(crate) finite: u32,
-    /// A kind of infinitely many values may share some with another kind, which needs them more.
+    /// Whether an infinite kind of values overlaps with a finite kind, which has fewer values to choose from.
     pub(crate) is_mixed: bool,
-    /// Its words, if they are kept in a set, and all other values can always be new.
+    /// Its words, if they are kept in a set and all other values can always be new.
     pub(crate) words: Option<Box<WordScope>>,
 }
 
 impl Scope {
-    /// Whether some of its values are listed.
+    /// Checks whether some of its values are listed.
     pub(crate) fn has_list(&self) -> bool {
         self.words.as_ref().is_none_or(|words| words.has_others)
     }
 
-    /// The strings that may be missing among the values that are listed.
+    /// Returns the strings that may be missing among the listed values.
     pub(crate) fn listed(&self) -> &[Box<[u8]>] {
         if self.words.is_some() { &[] } else { &self.wanted }
     }
 
-    /// Its words in their order, if they have one.
+    /// Returns its words in their order, if they have one.
     pub(crate) fn words_in_order(&self) -> Vec<WordId> {
         let Some(scope) = self.words.as_ref().filter(|scope| !scope.behind.is_empty()) else {
             return Vec::new();
@@ -254,75 +257,76 @@ impl Scope {
         words.into_iter().map(|(_, word)| word).collect()
     }
 
-    /// Whether values that are listed may need others.
+    /// Checks whether listed values may need others.
     pub(crate) fn has_listed_needs(&self) -> bool {
         self.words.is_none() && !self.needs.is_empty()
     }
 
-    /// What a string among the values needs.
+    /// Returns the strings that a string among the values needs.
     pub(crate) fn needs_of<'s>(&'s self, form: &'s [u8]) -> impl Iterator<Item = &'s [u8]> {
         let first = self.needs.partition_point(|(one, _)| **one < *form);
         self.needs[first..].iter().take_while(move |(one, _)| **one == *form).map(|(_, other)| &**other)
     }
 
-    /// Whether a string is required, or something needs it that was seen.
+    /// Checks whether a string is required, or needed by a value that was seen.
     pub(crate) fn wants(&self, form: &[u8], was_seen: impl Fn(&[u8]) -> bool) -> bool {
         self.required.binary_search_by(|name| (**name).cmp(form)).is_ok()
             || self.needs.iter().any(|(one, other)| **other == *form && was_seen(one))
     }
 }
 
-/// `body`, in at most so many tokens.
+/// `body`, in at most this many tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub(crate) body: MachineId,
     pub(crate) tokens: u32,
 }
 
-/// All machines. The root's is [`MachineId::ROOT`].
+/// All machines. That of the root is [`MachineId::ROOT`].
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
-    /// The targets of all splits, those of each behind its [width](Self::split_width).
+    /// The targets of all splits. The [width](Self::split_width) of each split comes right before its targets.
     pub(crate) targets: Vec<NodeId>,
-    /// The greatest width of a split of the machine that is being built.
+    /// The greatest width of a split in the machine that is being built.
     pub(crate) widest: u32,
     pub(crate) machines: Vec<Machine>,
     pub(crate) loops: Vec<Loop>,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) limits: Vec<Limit>,
-    /// The checks of values of which there are infinitely many, and the leaf that such a value is.
+    /// The checks of values of which there are infinitely many, with the leaf of the value.
     pub(crate) endless_checks: FxHashMap<NodeId, LeafId>,
-    /// Those of strings that can always go on.
+    /// The checks among them whose values are strings that can always be continued.
     pub(crate) lasting_checks: FxHashSet<NodeId>,
-    /// The checks of values of which there is one only, by its number in `words`.
+    /// The checks of values of which there is only one, with its index in `words`.
     pub(crate) word_checks: FxHashMap<NodeId, WordId>,
-    /// Those of scopes that keep sets of words; see [`super::words`].
+    /// The checks of scopes that keep sets of words; see [`super::words`].
     pub(crate) set_checks: FxHashSet<NodeId>,
-    /// Such values, in the form in which values are compared.
+    /// The values of `word_checks`, in the form in which values are compared.
     pub(crate) words: Vec<Box<[u8]>>,
-    /// The strings that some scope requires or that need one another in it, in the form in which values are compared, ascending.
+    /// The strings that are required or needed in some scope, or need others, in the form in which values are compared,
+    /// in ascending order.
     pub(crate) names: Vec<Box<[u8]>>,
-    /// The checks of values that may be one of them, by their places in `names`.
+    /// The checks of values that may be in `names`, with their indices there.
     pub(crate) name_checks: FxHashMap<NodeId, Box<[u32]>>,
-    /// The checks of which that is not known.
+    /// The checks for which it is not known whether the value may be in `names`.
     pub(crate) unnamed_checks: FxHashSet<NodeId>,
-    /// Some values that must differ are arrays or objects, and may run out.
+    /// Whether some values that must differ are arrays or objects, and values may run out.
     pub(crate) nested_values: bool,
-    /// Some values that must differ are neither words nor leaves with infinitely many values.
+    /// Whether some values that must differ are neither words nor leaves with infinitely many values.
     pub(crate) other_values: bool,
-    /// A value that must be new is written in a machine that writes other things, too, and calls leaves for parts of it: a stack does not tell that
-    /// one is inside of it.
+    /// Whether a value that must be new is written by a machine that also writes other things, and calls leaves for
+    /// parts of the value. The stack then does not show that a text is inside the value.
     pub(crate) scattered_values: bool,
 }
 
 impl Network {
-    /// The place of the next node.
+    /// Returns the id of the next node.
     pub(crate) fn end(&self) -> NodeId {
         NodeId(self.nodes.len() as u32)
     }
 
-    /// All machines, from the root's on.
+    /// Returns all machines, starting with the root's.
     pub(crate) fn machine_ids(&self) -> impl DoubleEndedIterator<Item = MachineId> + Clone + use<> {
         (0..self.machines.len() as u32).map(MachineId)
     }
@@ -333,7 +337,7 @@ impl Network {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    /// A node that goes on at each of these, or the only one of them.
+    /// Adds a node that continues at each target. A single target is returned as it is.
     pub(crate) fn split(&mut self, targets: &[NodeId]) -> NodeId {
         if let [only] = *targets {
             return only;
@@ -351,7 +355,8 @@ impl Network {
         Node::Split { start, len: targets.len() as u32 }
     }
 
-    /// How many nodes a split leads to, through other splits as well if they were there before it; 1 for other nodes.
+    /// Returns the number of nodes that a split leads to, also through splits that existed before it. Returns 1 for
+    /// other nodes.
     pub(crate) fn split_width(&self, node: NodeId) -> u32 {
         match self.nodes.get(node.index()) {
             Some(&Node::Split { start, .. }) => self.targets[start as usize - 1].0,
@@ -359,14 +364,14 @@ impl Network {
         }
     }
 
-    /// Collects the nodes that splits lead to, without the splits: sorted, each once. Returns whether the
+    /// Collects the nodes that splits lead to, without the splits, sorted and without duplicates. Returns whether the
     /// final node, which is not collected, is among them.
     pub(crate) fn closure(&self, from: &[NodeId], found: &mut SmallVec<[NodeId; 8]>) -> bool {
         self.close(from, found, false)
     }
 
-    /// The same, and calls of machines after which nothing is left to do are followed as well: to return from such a call is to
-    /// return from the caller. The properties of an object become one automaton in this way, though each has a machine.
+    /// Does the same and also follows calls of machines in tail position: to return from such a call is to return from
+    /// the caller. So the properties of an object become one automaton, although each of them has a machine.
     pub(crate) fn wide_closure(&self, from: &[NodeId], found: &mut SmallVec<[NodeId; 8]>) -> bool {
         self.close(from, found, true)
     }
@@ -405,22 +410,22 @@ impl Network {
         is_final
     }
 
-    /// Whether scopes require no value, and there is always a new one.
+    /// Checks whether no listed value is required, and a new one is always possible.
     pub(crate) fn has_plain_scopes(&self) -> bool {
         self.scopes.iter().all(|scope| scope.listed().is_empty() && scope.values == Values::Endless)
     }
 
-    /// The words that are followed by bits: the first [`MAX_WORDS`].
+    /// Returns the words that are tracked by bits: the first [`MAX_WORDS`].
     pub(crate) fn followed_words(&self) -> &[Box<[u8]>] {
         &self.words[..self.words.len().min(MAX_WORDS)]
     }
 
-    /// The number of the only value of a check, if it is followed by a bit.
+    /// Returns the index of the only value of a check, if it is tracked by a bit.
     pub(crate) fn followed_word(&self, check: NodeId) -> Option<u32> {
         self.word_checks.get(&check).map(|word| word.0).filter(|word| (*word as usize) < MAX_WORDS)
     }
 
-    /// The machine that a call runs, if it runs one.
+    /// Returns the machine that a call runs, if it runs one.
     pub(crate) fn machine_of(&self, callee: Callee) -> Option<MachineId> {
         match callee {
             Callee::Machine(machine) => Some(machine),
@@ -431,7 +436,7 @@ impl Network {
         }
     }
 
-    /// How often a call runs its machine.
+    /// Returns how often a call runs its machine.
     pub(crate) fn rounds(&self, callee: Callee) -> Bounds {
         match callee {
             Callee::Loop(index) => self.loops[index.index()].bounds(),

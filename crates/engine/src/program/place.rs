@@ -1,4 +1,4 @@
-//! Where a thread stands, and what a byte does there: one interface for the network and for both kinds of leaves.
+//! The place of a thread, and what a byte does there: one interface for the network and for both kinds of leaves.
 //!
 //! ```text
 //!   start         the network: Program::start      a leaf: Program::leaf_start
@@ -7,7 +7,7 @@
 //!   may it end    Program::may_end_at
 //!   must it end   Program::standing
 //! ```
-//! Nothing here knows a stack: what is called, and what follows an end, is for [`crate::parser`] to find.
+//! Nothing here depends on a stack. Calls, and what follows an end, are resolved in [`crate::parser`].
 
 use maskwright_automata::ByteSet;
 
@@ -15,7 +15,7 @@ use super::{Kind, LeafId, NetState, Place, Program};
 use crate::count::{Bounds, Count};
 use crate::leaf::{Action, Automaton, Leaf, LeafState, Step, TextNext};
 
-/// Where a thread stands.
+/// The place of a thread: a state of the network or of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum At {
     Network(NetState),
@@ -29,7 +29,7 @@ impl At {
     /// The root is done, and nothing can follow.
     pub(crate) const DONE: Self = Self::Network(NetState::DONE);
 
-    /// A number for it; different places have different ones.
+    /// Returns a number that identifies the place.
     #[inline]
     pub(crate) fn key(self) -> u64 {
         match self {
@@ -40,13 +40,13 @@ impl At {
 }
 
 impl Program {
-    /// The start of a leaf.
+    /// Returns the start of a leaf.
     #[inline]
     pub(crate) fn leaf_start(&self, leaf: LeafId) -> At {
         At::Leaf(leaf, self.leaf(leaf).start())
     }
 
-    /// Where a byte leads inside a leaf, and the units that have begun then; `None` if it leads nowhere.
+    /// Returns the place that a byte leads to inside a leaf and the count after it, or `None` if it leads nowhere.
     #[inline]
     pub(crate) fn step_leaf(
         &self,
@@ -69,7 +69,7 @@ impl Program {
         }
     }
 
-    /// The units that a leaf has begun after a step; `None` if the step cannot be made.
+    /// Returns the count of a leaf after a step, or `None` if the step cannot be made.
     #[inline]
     pub(crate) fn count_step(
         &self,
@@ -84,7 +84,7 @@ impl Program {
         }
     }
 
-    /// The same for a count that is a set.
+    /// Does the same for a count that is a set.
     #[cold]
     fn count_set(&self, automaton: &Automaton, step: Step, count: Count, bounds: Bounds) -> Option<Count> {
         if step.is_dead() {
@@ -99,7 +99,7 @@ impl Program {
         (automaton.tail(step.target()) <= counts.room(count, bounds)).then_some(count)
     }
 
-    /// The bytes that a place and what it calls may take, and perhaps a few more.
+    /// Returns the bytes that a place and what it calls may take, and perhaps a few more.
     #[inline]
     pub(crate) fn live_at(&self, at: At) -> ByteSet {
         match at {
@@ -115,7 +115,7 @@ impl Program {
         }
     }
 
-    /// Whether a place may end, if its units allow it.
+    /// Checks whether the part at a place may end there, if its count allows it.
     #[inline]
     pub(crate) fn accepts_at(&self, at: At) -> bool {
         match at {
@@ -127,7 +127,7 @@ impl Program {
         }
     }
 
-    /// Whether what a thread stands in may end there.
+    /// Checks whether the part at a place may end there.
     #[inline]
     pub(crate) fn may_end_at(&self, at: At, count: Count) -> bool {
         self.accepts_at(at)
@@ -137,7 +137,7 @@ impl Program {
             }
     }
 
-    /// What must happen at once where a thread stands.
+    /// Returns what a thread at a place must do at once.
     #[inline]
     pub(crate) fn standing(&self, at: At, count: Count) -> Kind {
         match at {
@@ -157,7 +157,7 @@ impl Program {
         }
     }
 
-    /// Whether a leaf that may have to end has to.
+    /// Checks whether a leaf has to end in a state in which it may have to.
     fn has_to_end(&self, automaton: &Automaton, state: LeafState, count: Count, bounds: Bounds) -> bool {
         let counts = self.counts();
         counts.may_stop(count, bounds)

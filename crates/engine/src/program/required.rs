@@ -1,17 +1,19 @@
-//! From which places of a scope everything that it requires can be written.
+//! Finds the places of a scope from which everything that it requires can be written.
 //!
-//! With keys in any order, an object may close only when it has all required keys. There is no dead end as long as every one of them can
-//! still be written, however many of the others were. Whether that is so is a property of the nodes of the scope's body:
+//! With keys in any order, an object may close only when it has all required keys. There is no dead end as long as each
+//! of them can still be written, no matter which of the others were. That is a property of the nodes of the scope's
+//! body:
 //!
 //! ```text
 //!   "{" ( "a": … | "b": … | other: … ) ("," ( "a": … | "b": … | other: … ))* "}"       required: a, b
 //!                                      ^ here, a leads back here, and so does b: both can be written, in any order
 //! ```
-//! A node is *open* if each required key has a path from it that passes no check but the key's own and leads to an open node again, from which
-//! there is a path to the end. A key that others need counts as required. The greatest such set is found by taking away nodes that are not open, until all are. It may be too small, as
-//! where keys are counted; it is never too large.
+//! A node is *open* if each required key has a path from the node that passes no check but the key's own and leads back
+//! to an open node, from which there is a path to the end. A key that others need counts as required. The greatest set
+//! of open nodes is computed by removing nodes that are not open until none is left. The result may be too small, as
+//! where keys are counted, but never too large.
 //!
-//! A node is a [joint](super::joints) in this file.
+//! In this file, a node is a [joint](super::joints).
 
 use maskwright_automata::Grouped;
 use maskwright_grammar::ExprId;
@@ -25,27 +27,28 @@ use super::{NetState, Place, Program};
 use crate::count::{Bounds, UNBOUNDED};
 use crate::leaf::Leaf;
 
-/// So many visits of nodes are made for a program. Beyond them no more scopes are looked at, and a search decides about their texts.
+/// The number of node visits that may be made for a program. Beyond it, no more scopes are analyzed, and a search
+/// decides about their texts.
 const MAX_STEPS: usize = 20_000_000;
-/// So many required keys are followed at once.
+/// The number of required keys that are tracked at once.
 const BATCH: usize = u64::BITS as usize;
 
 /// The open nodes of all scopes that require something.
 #[derive(Debug, Default)]
 pub(crate) struct Open {
-    /// The scopes that a node is open for.
+    /// The scopes for which a node is open.
     nodes: FxHashMap<Joint, SmallVec<[ScopeId; 1]>>,
-    /// The same for loops without a maximum, between two rounds.
+    /// The scopes for which a loop without a maximum is open between two rounds.
     loops: FxHashMap<LoopId, SmallVec<[ScopeId; 1]>>,
-    /// The nodes of machines in which no value is checked.
+    /// Whether each node belongs only to machines in which no value is checked.
     quiet: Box<[bool]>,
-    /// For each open scope, the required keys that have infinitely many values; see [`Exits`].
+    /// For each open scope, whether each required key has infinitely many values; see [`Exits`].
     infinite: FxHashMap<ScopeId, Box<[bool]>>,
-    /// The scopes in which a value may be a dead end, even if it is the first. Empty if there are none.
+    /// The scopes in which a value, even the first one, may be a dead end. Empty if there are none.
     narrow: Box<[bool]>,
 }
 
-/// Which places can be left, and which are open.
+/// Computes which places can be left, and which are open.
 pub(super) fn exits(network: &Network, joints: &Joints, leaves: &[Leaf]) -> (Exits, Open) {
     let back = Backward::of(network, joints);
     let fresh = |scope: &Scope| Fresh { is_open: scope.listed().is_empty(), ..Fresh::default() };
@@ -53,7 +56,7 @@ pub(super) fn exits(network: &Network, joints: &Joints, leaves: &[Leaf]) -> (Exi
     let machines = Machines::of(network, joints);
     let mut open = Open { quiet: machines.quiet(), ..Open::default() };
     let mut steps = MAX_STEPS;
-    // Scopes inside of others come first, so there are as many rounds as levels. What is open stays open.
+    // Inner scopes are resolved first, so there are as many rounds as levels. A scope that is open stays open.
     loop {
         let exits = Exits::of(network, leaves, joints, &back, scopes.clone());
         let mut changed = false;
@@ -82,18 +85,19 @@ pub(super) fn exits(network: &Network, joints: &Joints, leaves: &[Leaf]) -> (Exi
     }
 }
 
-/// What scopes ask for and nothing in them writes.
+/// What scopes require but cannot write.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
     /// The scopes that require such a value.
     pub(crate) scopes: Vec<ExprId>,
-    /// All that they require is in the network, so it needs itself without an end.
+    /// Whether all required values are in the network, so that they need themselves in an endless recursion.
     pub(crate) is_endless: bool,
-    /// A scope in which another value needs such a one.
+    /// A scope in which a value that can be written needs one that cannot.
     pub(crate) need: Option<(ExprId, Need)>,
 }
 
-/// Looks for what scopes ask for and nothing in them writes: the value of a key may be impossible, and then the key is not in the network. Or it needs a value of the same kind, without an end.
+/// Finds what scopes require but cannot write. The value of a key may be impossible, so that the key is not in the
+/// network, or it may need a value of the same kind in an endless recursion.
 pub(crate) fn lost(network: &Network) -> Lost {
     let mut lost = Lost::default();
     let asks = |scope: &Scope| !scope.required.is_empty() || !scope.needs.is_empty();
@@ -120,12 +124,12 @@ pub(crate) fn lost(network: &Network) -> Lost {
     lost
 }
 
-/// What comes to an end: the least that does, so that nothing has to be inside of itself again and again.
+/// The joints and scopes that come to an end. The least such set, so no value has to contain itself forever.
 struct Endings<'n> {
     machines: Machines<'n>,
-    /// The joints from which there is a path to the end of their machine.
+    /// Whether there is a path from each joint to the end of its machine.
     joints: Vec<bool>,
-    /// The scopes that can be completed, as far as it depends on what they require.
+    /// Whether each scope can be completed, as far as its required values matter.
     scopes: Vec<bool>,
 }
 
@@ -163,7 +167,7 @@ impl<'n> Endings<'n> {
         endings
     }
 
-    /// Whether a joint is an end, or leads on to one.
+    /// Checks whether a joint is an end or leads to one.
     fn ends(&self, joint: Joint, ended: &[bool]) -> bool {
         let network = self.machines.network;
         let passes = match self.machines.get(joint) {
@@ -177,7 +181,7 @@ impl<'n> Endings<'n> {
         passes && self.machines.successors(joint).any(|next| self.joints[next.index()])
     }
 
-    /// Whether all that a scope requires can be written at some of its joints.
+    /// Checks whether everything that a scope requires can be written at some of its joints.
     fn has_required(&self, scope: &Scope, among: impl Fn(Joint) -> bool) -> bool {
         scope.required.is_empty()
             || self
@@ -185,7 +189,8 @@ impl<'n> Endings<'n> {
                 .is_none_or(|written| scope.required.iter().all(|name| written.contains(&**name)))
     }
 
-    /// The names that can be written in a scope at some of its joints; `None` if it has values of which that is not known.
+    /// Returns the names that can be written in a scope at some of its joints, or `None` if that is not known for one
+    /// of its values.
     fn written(&self, scope: &Scope, among: impl Fn(Joint) -> bool) -> Option<FxHashSet<&[u8]>> {
         let Machines { network, joints, nodes, .. } = &self.machines;
         let parts = self.machines.parts(scope.body);
@@ -203,7 +208,7 @@ impl<'n> Endings<'n> {
 }
 
 impl Open {
-    /// The scopes for which everything that they require can be written from a state.
+    /// Returns the scopes for which everything required can be written from a state.
     pub(crate) fn state(&self, program: &Program, state: NetState) -> SmallVec<[ScopeId; 4]> {
         if self.nodes.is_empty() {
             return SmallVec::new();
@@ -216,7 +221,7 @@ impl Open {
         }
     }
 
-    /// Whether no value is checked in the machine of a state.
+    /// Checks whether no value is checked in the machine of a state.
     pub(crate) fn is_quiet(&self, program: &Program, state: NetState) -> bool {
         let is_quiet = |node: NodeId| self.quiet[program.joints().at(node).index()];
         match program.place(state) {
@@ -230,17 +235,18 @@ impl Open {
         self.nodes.get(&node).into_iter().flatten().copied()
     }
 
-    /// The same for a loop, between two rounds.
+    /// Returns the scopes for which a loop is open between two rounds.
     pub(crate) fn counted(&self, index: LoopId) -> &[ScopeId] {
         self.loops.get(&index).map_or(&[], |scopes| scopes)
     }
 
-    /// Whether there is a narrow scope.
+    /// Checks whether there is a narrow scope.
     pub(crate) fn has_narrow_scopes(&self) -> bool {
         !self.narrow.is_empty()
     }
 
-    /// Whether a value of a scope may be a dead end, even if it is the first: what must follow it may not be new.
+    /// Checks whether a value of a scope, even the first one, may be a dead end because what must follow it may not be
+    /// new.
     pub(crate) fn is_narrow_scope(&self, index: ScopeId) -> bool {
         self.narrow.get(index.index()) == Some(&true)
     }
@@ -268,12 +274,12 @@ impl Open {
         })
     }
 
-    /// For each value that an open scope may lack, whether the member that it is the key of has infinitely many values.
+    /// For each value that an open scope may lack, returns whether the member with this key has infinitely many values.
     pub(crate) fn infinite(&self, index: ScopeId) -> &[bool] {
         self.infinite.get(&index).map_or(&[], |names| names)
     }
 
-    /// Adds the open nodes of a scope. Returns whether one of them is a start.
+    /// Adds the open nodes of a scope. Returns whether one of its start nodes is open.
     fn add(
         &mut self,
         network: &Network,
@@ -299,7 +305,8 @@ impl Open {
     }
 }
 
-/// Whether a path leads through a scope with one check that may fail. The first value of a scope is new, so it does not.
+/// Checks whether a scope can be completed by a path with only one check that may fail. The first value of a scope is
+/// new, so the check passes.
 fn has_single_check(
     network: &Network,
     exits: &Exits,
@@ -344,8 +351,9 @@ fn push(scopes: &mut SmallVec<[ScopeId; 1]>, index: ScopeId) {
     }
 }
 
-/// The open nodes of a scope's body and of the machines that it calls, and which of the required values can be written on an infinite path from each of them;
-/// `None` if some required value has no check of its own.
+/// Finds the open nodes of a scope's body and of the machines that it calls, and which required values can be written
+/// on an infinite path from each of them. Returns `None` if the steps run out, or if a required value is not in
+/// `Network::names`.
 fn open_nodes(
     network: &Network,
     exits: &Exits,
@@ -359,19 +367,19 @@ fn open_nodes(
     };
     let names = scope.wanted.iter().map(|name| place(name)).collect::<Option<Vec<u32>>>()?;
     let parts = machines.parts(scope.body);
-    // About so many visits of nodes are needed for the machines, and for each round behind them.
+    // The approximate number of node visits for the machines, and for each round after them.
     let size: usize = parts.iter().map(|part| machines.nodes[part.index()].len()).sum();
     let round = size * names.len().div_ceil(BATCH) * 4;
     *steps = steps.checked_sub(round)?;
     let batches: Vec<Written<'_>> =
         names.chunks(BATCH).map(|names| Written::of(network, exits, machines, &parts, names)).collect();
-    // Callers first, so that what they call is known when they are looked at in reverse.
+    // Callers first. The nodes are visited in reverse, so callees are known before their callers.
     let nodes: Vec<Joint> = parts.iter().flat_map(|part| &machines.nodes[part.index()]).copied().collect();
     let mut open: FxHashSet<Joint> = nodes.iter().copied().collect();
     loop {
         *steps = steps.checked_sub(round)?;
         let before = open.len();
-        // Something was written then, so there must be a path to the end.
+        // By now something was written, so there must be a path to the end.
         let done: FxHashSet<Joint> = open.iter().copied().filter(|node| exits.leads_out(*node)).collect();
         let ends = Ends { all: reaching(machines, exits, &nodes, &done), infinite: None };
         for batch in &batches {
@@ -385,7 +393,7 @@ fn open_nodes(
     }
 }
 
-/// Which of the required values can be written on an infinite path from every open node, in order.
+/// Returns for each required value, in order, whether it can be written on an infinite path from every open node.
 fn infinite_names(
     machines: &Machines<'_>,
     exits: &Exits,
@@ -407,7 +415,7 @@ fn infinite_names(
     batches.iter().flat_map(of_batch).collect()
 }
 
-/// The same by an infinite path. `set` are the nodes that reach their ends.
+/// Returns the nodes from which an infinite path leads to `set`, whose nodes reach their ends.
 fn reaching_infinitely(
     machines: &Machines<'_>,
     exits: &Exits,
@@ -421,7 +429,7 @@ fn reaching_infinitely(
     })
 }
 
-/// The nodes of a machine from which a node of a set is reached without a check that may fail.
+/// Returns the nodes from which a node of `set` can be reached without a check that may fail.
 fn reaching(
     machines: &Machines<'_>,
     exits: &Exits,
@@ -431,7 +439,7 @@ fn reaching(
     grow(body, set.clone(), |node, reaching| machines.passes_to(exits, node, reaching))
 }
 
-/// Adds nodes that belong to a set to it, until there are no more.
+/// Adds nodes that belong to a set, until there are no more.
 fn grow(
     body: &[Joint],
     mut set: FxHashSet<Joint>,
@@ -453,7 +461,7 @@ fn until_stable(mut step: impl FnMut() -> bool) {
     while step() {}
 }
 
-/// The nodes of all machines, and in which of them values of a scope around them are checked.
+/// The nodes of all machines, and whether values of an enclosing scope are checked in them.
 pub(super) struct Machines<'n> {
     pub(super) network: &'n Network,
     pub(super) joints: &'n Joints,
@@ -477,7 +485,7 @@ impl<'n> Machines<'n> {
         machines
     }
 
-    /// Values are checked in a machine if they are in one that it calls.
+    /// Marks machines that call a machine in which values are checked.
     fn add_callers(&mut self) {
         let calls = |(machine, nodes): (MachineId, &Vec<Joint>)| {
             let called = nodes.iter().filter_map(|node| self.called(*node));
@@ -515,12 +523,12 @@ impl<'n> Machines<'n> {
         exits.passes(self.network, self.joints.node(node))
     }
 
-    /// Whether a node leads to one of a set without a check that may fail.
+    /// Checks whether a node leads to a node of `set` without a check that may fail.
     fn passes_to(&self, exits: &Exits, node: Joint, set: &FxHashSet<Joint>) -> bool {
         self.passes(exits, node) && self.successors(node).any(|next| set.contains(&next))
     }
 
-    /// For each node, whether it belongs to machines without checks alone.
+    /// Computes for each node whether it belongs only to machines without checks.
     fn quiet(&self) -> Box<[bool]> {
         let mut quiet: Box<[bool]> = vec![true; self.joints.len()].into();
         for (nodes, _) in self.nodes.iter().zip(&self.checks).filter(|(_, checks)| **checks) {
@@ -531,12 +539,12 @@ impl<'n> Machines<'n> {
         quiet
     }
 
-    /// The machine that a node calls, if values of the same scope are checked there.
+    /// Returns the machine that a node calls, if values of the same scope are checked there.
     pub(super) fn part_at(&self, node: Joint) -> Option<MachineId> {
         self.called(node).filter(|machine| self.checks[machine.index()])
     }
 
-    /// A machine and those it calls in which values of the same scope are checked.
+    /// Returns a machine and those it calls in which values of the same scope are checked.
     pub(super) fn parts(&self, body: MachineId) -> Vec<MachineId> {
         let (mut parts, mut at) = (vec![body], 0);
         let mut seen: FxHashSet<MachineId> = FxHashSet::from_iter([body]);
@@ -548,14 +556,14 @@ impl<'n> Machines<'n> {
         parts
     }
 
-    /// Those of some machines that check words themselves.
+    /// Keeps only the machines that check words themselves.
     pub(super) fn with_words(&self, mut parts: Vec<MachineId>) -> Vec<MachineId> {
         let is_word = |node: &Joint| self.network.word_checks.contains_key(&self.joints.node(*node));
         parts.retain(|part| self.nodes[part.index()].iter().any(is_word));
         parts
     }
 
-    /// The machine that a node calls as part of its own scope.
+    /// Returns the machine that a node calls within the same scope.
     fn called(&self, node: Joint) -> Option<MachineId> {
         match self.get(node) {
             Node::Call { callee: Callee::Scope(_), .. } => None,
@@ -565,7 +573,8 @@ impl<'n> Machines<'n> {
     }
 }
 
-/// The nodes of a machine, in the order in which they are met. `seen` says for each node by which machine it was met last.
+/// Returns the nodes of a machine in the order in which they are found. `seen` holds the machine that last visited each
+/// node.
 fn nodes_of(network: &Network, joints: &Joints, machine: MachineId, seen: &mut [MachineId]) -> Vec<Joint> {
     let start = network.machines[machine.index()].start.iter();
     let mut work: Vec<Joint> = start.map(|node| joints.at(*node)).collect();
@@ -579,7 +588,7 @@ fn nodes_of(network: &Network, joints: &Joints, machine: MachineId, seen: &mut [
     nodes
 }
 
-/// What can be written on a path through machines, of up to [`BATCH`] required values, a bit each.
+/// The required values that can be written on a path through machines, up to [`BATCH`] of them, a bit each.
 struct Written<'n> {
     network: &'n Network,
     exits: &'n Exits,
@@ -588,16 +597,16 @@ struct Written<'n> {
     all: u64,
     /// The bits of checks.
     checks: FxHashMap<Joint, u64>,
-    /// By one path through a machine that passes no other check.
+    /// The bits of one path through a machine that passes no other check.
     machines: FxHashMap<MachineId, u64>,
-    /// By an infinite one.
+    /// The bits of such a path that is infinite.
     infinite_machines: FxHashMap<MachineId, u64>,
 }
 
-/// Where paths may end: behind what they write, these nodes lead on.
+/// The nodes at which paths may end.
 struct Ends {
     all: FxHashSet<Joint>,
-    /// If only infinite paths count: those from which the rest of the path is infinite.
+    /// If only infinite paths count, the nodes from which the rest of the path is infinite.
     infinite: Option<FxHashSet<Joint>>,
 }
 
@@ -628,7 +637,7 @@ impl<'n> Written<'n> {
         written
     }
 
-    /// Looks at the machines below the first. Returns whether something is new.
+    /// Updates the machines after the first. Returns whether something changed.
     fn add_machines(&mut self, parts: &[MachineId], infinite: bool) -> bool {
         let mut changed = false;
         for machine in parts[1..].iter().rev() {
@@ -648,8 +657,8 @@ impl<'n> Written<'n> {
         changed
     }
 
-    /// For each node, what one path from it to a node of `ends` can write, if the path passes no other check. With `open`, the path may end inside of
-    /// a machine that is called, and a loop may come back to its open nodes.
+    /// Computes for each node what one path from it to a node of `ends` can write, if it passes no other check. With
+    /// `open`, the path may end inside a called machine, and a loop may return to its open nodes.
     fn then(&self, nodes: &[Joint], ends: &Ends, open: Option<&FxHashSet<Joint>>) -> FxHashMap<Joint, u64> {
         let mut bits: FxHashMap<Joint, u64> = FxHashMap::default();
         until_stable(|| {
@@ -672,7 +681,7 @@ impl<'n> Written<'n> {
         bits
     }
 
-    /// What can be written inside of the machine that a node calls, if what follows leads to an end.
+    /// Returns what can be written inside the machine that a node calls, if what follows leads to an end.
     fn inside(&self, node: Joint, bits: &FxHashMap<Joint, u64>) -> u64 {
         let Some(machine) = self.all_machines.part_at(node) else { return 0 };
         if !self.all_machines.successors(node).all(|next| self.exits.leads_out(next)) {
@@ -682,19 +691,19 @@ impl<'n> Written<'n> {
         start.fold(0, |all, node| all | bits.get(&node).copied().unwrap_or(0))
     }
 
-    /// What a node itself can write on a path to `ends`.
+    /// Returns what a node itself can write on a path to `ends`.
     fn at(&self, node: Joint, ends: &Ends, open: Option<&FxHashSet<Joint>>) -> u64 {
         let Node::Call { callee, next } = self.all_machines.get(node) else { return 0 };
         let next = self.all_machines.joints.at(next);
         let leads_on = ends.all.contains(&next);
-        // The rest of the path is as it has to be, whatever comes before it.
+        // Whether the rest of the path is sufficient, no matter what comes before it.
         let is_enough = ends.infinite.as_ref().map_or(leads_on, |infinite| infinite.contains(&next));
         if callee == Callee::Check {
             return if is_enough { self.checks.get(&node).copied().unwrap_or(0) } else { 0 };
         }
         let Some(machine) = self.all_machines.part_at(node) else { return 0 };
         let Bounds { min, max } = self.network.rounds(callee);
-        // Further rounds must pass without a check.
+        // The other rounds must pass without a check.
         if min > 1 && !self.exits.machine(machine) {
             return 0;
         }

@@ -1,17 +1,21 @@
 //! Scopes that keep a set of words, such as the keys of an object in any order.
 //!
-//! Where the values that must differ are words, each spelled in one way, what a scope has seen is a set of them. The set has a number that is the same for all requests, and the number
-//! stands in the frame of the scope. So masks know it, and are remembered with it; nothing has to be tried afterwards, as for the values that are [listed](crate::distinct).
+//! Where the values that must differ are words, each with a single spelling, the values that a scope has seen form a
+//! set of words. The set has a number that is the same for all requests, and the frame of the scope holds that number.
+//! So masks depend on the set and are cached with it. Nothing has to be tried afterwards, unlike for values that are
+//! [listed](crate::distinct).
 //!
 //! ```text
 //!   {"a": 1, "c": {"a": …         stack:  words {a} ─▶ (after the value) ─▶ words {a, c} ─▶ bottom
 //! ```
-//! A place *awaits* words if one of them must come next. If all of them were seen, the place is a dead end, and nobody goes there: behind the last key no comma is allowed,
-//! and of `"name"` and `"nick"` only `"na` if the other was written.
+//! A place *awaits* words if one of them must come next. If all of them were seen, the place is a dead end and no
+//! thread may enter it: after the last key no comma is allowed, and of `"name"` and `"nick"` only `"na` is allowed if
+//! the other was written.
 //!
-//! That is enough if behind every word the scope can go on, whatever was seen: it may end, and if it lacks words that it requires, each of them may come
-//! next. A word that others need is as good as required, once one of them was seen. This is so for objects whose members depend on one another in no other way, and it is proved
-//! for each scope ([`ScopeWords`]). Scopes of another kind list their values.
+//! That is sufficient if the scope can continue after every word, no matter what was seen: it may end, and if required
+//! words are missing, each of them may come next. A word that others need counts as required once one of those was
+//! seen. Objects whose members depend on one another in no other way satisfy this, and it is proved for each scope
+//! ([`ScopeWords`]). All other scopes list their values.
 
 use std::cell::OnceCell;
 use std::sync::OnceLock;
@@ -30,56 +34,57 @@ use crate::leaf::Leaf;
 use crate::store::Slices;
 use crate::tuning::{FastPath, may_take, tuning};
 
-/// A scope with more words lists them: each set of them takes a bit for each word.
+/// A scope with more words than this lists them, because each of its sets takes a bit for each word.
 const MAX_SET_WORDS: usize = 4_096;
-/// No more lazy states are looked at to find out whether words have an order.
+/// The greatest number of cells that are visited to check whether calls agree ([`ScopeWords::calls_agree`]).
 const MAX_CELLS: usize = 20_000;
-/// No more memory is used to find out which words places await, in words of 64 bits.
+/// The greatest size of the table in which awaited words are computed, in words of 64 bits.
 const MAX_TABLE: usize = 4_000_000;
 
-/// The number of a set of words, together with the scope that has seen them.
+/// The number of a set of words, which includes the scope that has seen them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WordSetId(pub(crate) u32);
 
-/// The number of a list of words, ascending.
+/// The number of a list of words in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct WordListId(u32);
 
-/// What somebody may want to know of the words that a scope has seen.
+/// A question about the words that a scope has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Question {
     /// Whether it has seen everything that it requires.
     MayClose,
-    /// Whether a word of a list is new, and where words have an order, whether what is missing then may come behind it.
+    /// Whether a word of a list is new. If words have an order: whether everything that is then missing can still come
+    /// after it.
     IsAnyNew(WordListId),
-    /// All of them.
+    /// Which words it has seen.
     Everything,
 }
 
-/// What may come first in a place where not just anything may.
+/// What may come first in a place that restricts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Awaited {
-    /// A word of this list.
+    /// The words, of which one may come.
     pub(crate) list: WordListId,
-    /// Or the end of the machine.
+    /// Whether the end of the machine may come instead.
     pub(crate) may_end: bool,
-    /// Or another value, behind which only the end may come.
+    /// Whether another value may come instead, after which only the end may follow.
     pub(crate) is_last: bool,
 }
 
-/// What a program knows of the words of its scopes.
+/// The words of the scopes of a program.
 #[derive(Debug)]
 pub(crate) struct Words {
     awaited: FxHashMap<Joint, Awaited>,
     lists: Slices<WordId>,
-    /// A set: the number of its scope, and bits.
+    /// The sets: each is the number of its scope, followed by bits.
     sets: Slices<u64>,
-    /// The words of some scope have an order, or are written in leaves.
+    /// Whether the words of some scope have an order or are written in leaves, so that calls have to be checked.
     looks_before_calls: bool,
 }
 
 impl Words {
-    /// Finds the scopes of a network that can keep sets of words, and marks them; `None` if there are none.
+    /// Finds the scopes of a network that can keep sets of words, and marks them. Returns `None` if there are none.
     pub(super) fn of(network: &mut Network, leaves: &[Leaf], joints: &OnceLock<Joints>) -> Option<Self> {
         if network.word_checks.is_empty() || !tuning().has(FastPath::WordSets) {
             return None;
@@ -93,7 +98,8 @@ impl Words {
             ScopeWords::find(&machines, leaves, scope, parts, &mut places, &lists)
         };
         let mut found: Vec<Option<Found>> = network.scopes.iter().zip(&parts).map(find).collect();
-        // A machine that is part of a scope of another kind checks its words as they are listed.
+        // A machine that is also part of a scope without a word set has to list its words. Scopes that share such a
+        // machine cannot keep a set.
         let with_words: Vec<Vec<MachineId>> =
             parts.into_iter().map(|parts| machines.with_words(parts)).collect();
         let mut listing: FxHashSet<MachineId> = FxHashSet::default();
@@ -125,19 +131,19 @@ impl Words {
         Some(Self { awaited, lists, sets: Slices::new(), looks_before_calls })
     }
 
-    /// Whether a place may be alive from which a call leads to a dead end.
+    /// Returns whether a call from a live place may lead to a dead end.
     #[inline]
     pub(crate) fn looks_before_calls(&self) -> bool {
         self.looks_before_calls
     }
 
-    /// What a joint awaits.
+    /// Returns what a joint awaits.
     #[inline]
     pub(crate) fn at(&self, joint: Joint) -> Option<&Awaited> {
         self.awaited.get(&joint)
     }
 
-    /// What a set of nodes awaits; `None` if there is one that awaits nothing.
+    /// Returns what a set of nodes awaits, or `None` if one of them awaits nothing.
     pub(super) fn of_cell(&self, joints: &Joints, nodes: &[NodeId], returns: bool) -> Option<Awaited> {
         if nodes.is_empty() {
             return None;
@@ -155,7 +161,7 @@ impl Words {
         self.lists.get(list.0)
     }
 
-    /// The answer to a question.
+    /// Answers a question.
     pub(crate) fn answer(&self, scope: &WordScope, set: WordSetId, question: Question) -> bool {
         match question {
             Question::MayClose => self.may_close(scope, set),
@@ -172,7 +178,7 @@ impl Words {
         }
     }
 
-    /// The set of a scope that has seen nothing.
+    /// Returns the empty set of a scope.
     pub(crate) fn empty(&self, index: ScopeId, scope: &WordScope) -> WordSetId {
         let mut set = vec![0; 1 + scope.required.len()];
         set[0] = u64::from(index.0);
@@ -183,7 +189,7 @@ impl Words {
         &self.sets.get(set.0)[1..]
     }
 
-    /// The set with one more word; `None` if it is there already, or is no word of the scope.
+    /// Returns the set with one more word, or `None` if the set has the word already or the scope does not.
     pub(crate) fn with(&self, scope: &WordScope, set: WordSetId, word: WordId) -> Option<WordSetId> {
         let at = scope.words.binary_search(&word).ok()?;
         let (of, bit) = (1 + at / 64, 1 << (at % 64));
@@ -195,13 +201,13 @@ impl Words {
         Some(WordSetId(self.sets.number(&set)))
     }
 
-    /// Whether a word was seen.
+    /// Checks whether a word was seen.
     pub(crate) fn has(&self, scope: &WordScope, set: WordSetId, word: WordId) -> bool {
         let bits = self.bits(set);
         scope.words.binary_search(&word).is_ok_and(|at| bits[at / 64] >> (at % 64) & 1 == 1)
     }
 
-    /// Whether a scope has seen everything that it requires.
+    /// Checks whether a scope has seen everything that it requires.
     fn may_close(&self, scope: &WordScope, set: WordSetId) -> bool {
         let bits = self.bits(set);
         let has = |bit: u32| bits[bit as usize / 64] >> (bit % 64) & 1 == 1;
@@ -209,13 +215,14 @@ impl Words {
             && scope.needs.iter().all(|&(one, other)| !has(one) || has(other))
     }
 
-    /// Whether a word may come next, where words have an order: all that is missing behind it may come behind it.
+    /// Checks whether a word may come next, where words have an order: everything missing after it can still come after
+    /// it.
     fn leads_on(&self, scope: &WordScope, set: WordSetId, word: WordId) -> bool {
         let Ok(at) = scope.words.binary_search(&word) else { return false };
         let (seen, stride) = (self.bits(set), scope.required.len());
         let has = |bits: &[u64], bit: usize| bits[bit / 64] >> (bit % 64) & 1 == 1;
         let behind = &scope.behind[at * stride..(at + 1) * stride];
-        // The pairs are closed: what a word needs through others is among them.
+        // The pairs are transitively closed: they include what a word needs through others.
         scope.needs.iter().all(|&(one, other)| {
             let (one, other) = (one as usize, other as usize);
             !(has(seen, one) || one == at) || has(seen, other) || other == at || has(behind, other)
@@ -228,17 +235,18 @@ impl Words {
     }
 }
 
-/// What was found of a scope that can keep a set of words.
+/// The analysis of a scope that can keep a set of words.
 struct Found {
     words: WordScope,
     awaited: Vec<(Joint, Awaited)>,
     /// The checks of its words.
     checks: Vec<NodeId>,
-    /// Leaves know nothing of what was seen, and one of them may be called only for some of it: a word that is written in a leaf, or white space in front of some of the words.
+    /// Whether a leaf may be called that is a dead end for some sets: a word that is written in a leaf, or white space
+    /// before some of the words. Leaves do not depend on what was seen, so the call has to be checked.
     looks_before_calls: bool,
 }
 
-/// All pairs that follow from some.
+/// Returns the transitive closure of some pairs.
 fn closed(needs: &[(u32, u32)], count: usize) -> Box<[(u32, u32)]> {
     let next = Grouped::new(count, needs.iter().copied());
     let mut all = Vec::with_capacity(needs.len());
@@ -254,44 +262,44 @@ fn closed(needs: &[(u32, u32)], count: usize) -> Box<[(u32, u32)]> {
     all.into()
 }
 
-/// A node of another scope.
+/// Marks a joint that is not in `ScopeWords::nodes`.
 const NOWHERE: u32 = u32::MAX;
 
-/// The words of a scope while its nodes are looked at.
+/// The analysis of one scope's words.
 struct ScopeWords<'n> {
     network: &'n Network,
     joints: &'n Joints,
     machines: &'n Machines<'n>,
     body: MachineId,
     words: Vec<WordId>,
-    /// Those that it requires, and those that others need.
+    /// The words that are required, and those that others need.
     wanted: Vec<u64>,
     /// The joints of the scope's body and of the machines that it calls, with their machines.
     nodes: Vec<(Joint, MachineId)>,
-    /// The places of joints in `nodes`.
+    /// The index of each joint in `nodes`.
     places: &'n mut [u32],
-    /// What may come first in each of these nodes: words, by bits;
+    /// The words that may come first in each of these nodes, as bits.
     first: Vec<u64>,
-    /// the end of the machine;
+    /// Whether the end of the machine may come first.
     ends: Vec<bool>,
-    /// another value.
+    /// Whether another value may come first.
     others: Vec<bool>,
     /// See [`Self::follow`].
     followed: FxHashSet<MachineId>,
-    /// What was seen in front of each of these nodes, if that was asked for.
+    /// The words that were seen before each of these nodes, if they were computed.
     seen: Option<Seen>,
     /// See [`Found::looks_before_calls`].
     looks_before_calls: bool,
 }
 
-/// The words that were seen in front of nodes, by bits.
+/// The words that were seen before nodes, as bits.
 struct Seen {
     stride: usize,
-    /// On every way to a node.
+    /// On every path to a node.
     surely: Vec<u64>,
-    /// On some way.
+    /// On some path.
     perhaps: Vec<u64>,
-    /// Whether a way to a node was found.
+    /// Whether a path to a node was found.
     reached: Vec<bool>,
 }
 
@@ -301,13 +309,13 @@ impl Seen {
         Self { stride, surely: vec![u64::MAX; len], perhaps: vec![0; len], reached: vec![false; nodes] }
     }
 
-    /// What was seen in front of a node: surely, and perhaps.
+    /// Returns the words seen before a node: surely, and perhaps.
     fn at(&self, at: usize) -> (Vec<u64>, Vec<u64>) {
         let range = at * self.stride..(at + 1) * self.stride;
         (self.surely[range.clone()].to_vec(), self.perhaps[range].to_vec())
     }
 
-    /// What was seen in front of one node, and then in front of another.
+    /// Returns the words seen before one node and then before another.
     fn both(&self, one: usize, other: usize) -> (Vec<u64>, Vec<u64>) {
         let either = |bits: &[u64]| {
             let stride = self.stride;
@@ -316,7 +324,7 @@ impl Seen {
         (either(&self.surely), either(&self.perhaps))
     }
 
-    /// Adds a way to a node. Returns whether that tells something new.
+    /// Merges in another path to a node. Returns whether something changed.
     fn meet(&mut self, at: usize, (surely, perhaps): &(Vec<u64>, Vec<u64>)) -> bool {
         let mut changed = !core::mem::replace(&mut self.reached[at], true);
         for word in 0..self.stride {
@@ -331,7 +339,8 @@ impl Seen {
 }
 
 impl<'n> ScopeWords<'n> {
-    /// `None` if a scope cannot keep a set of its words, because there are none, or it is not known that it can always go on. `places` are nowhere, and are so again at the end.
+    /// Analyzes a scope. Returns `None` if it cannot keep a set of its words: there are none or too many, or it is not
+    /// proved that it can always continue. All `places` must be `NOWHERE`, and are so again at the end.
     fn find(
         machines: &'n Machines<'n>,
         leaves: &[Leaf],
@@ -357,7 +366,7 @@ impl<'n> ScopeWords<'n> {
         if words.is_empty() || words.len() > MAX_SET_WORDS || nodes.len().saturating_mul(stride) > MAX_TABLE {
             return None;
         }
-        // Other values can always be new, and are no words.
+        // Other values must always have a new one, and must not be words.
         for other in &others {
             let leaf =
                 network.endless_checks.get(other).filter(|_| network.lasting_checks.contains(other))?;
@@ -433,7 +442,7 @@ impl<'n> ScopeWords<'n> {
         self.wanted.len()
     }
 
-    /// Looks at all nodes once more, the last first. Returns whether something is new.
+    /// Updates all nodes once, the last first. Returns whether something changed.
     fn look(&mut self) -> bool {
         let mut changed = false;
         for at in (0..self.nodes.len()).rev() {
@@ -482,7 +491,7 @@ impl<'n> ScopeWords<'n> {
             .map(|place| place as usize)
     }
 
-    /// What comes first in one node may come first in another, perhaps but for the end.
+    /// Adds what may come first in one node to another, with or without the end.
     fn include(&mut self, at: usize, other: NodeId, with_end: bool) -> bool {
         let Some(other) = self.at(other) else { return false };
         let mut changed = self.others[other] && !self.others[at];
@@ -501,7 +510,8 @@ impl<'n> ScopeWords<'n> {
         changed
     }
 
-    /// Whether everything that is required was seen or may come first in a node.
+    /// Checks whether everything required was seen or may come first in a node, or in another round of the machine
+    /// `again`.
     fn has_required(&self, node: NodeId, again: Option<MachineId>) -> bool {
         let again = again.map_or(&[][..], |part| &self.network.machines[part.index()].start);
         let places: Vec<usize> = again.iter().chain([&node]).filter_map(|node| self.at(*node)).collect();
@@ -517,18 +527,20 @@ impl<'n> ScopeWords<'n> {
         })
     }
 
-    /// Whether every word may come first in a node.
+    /// Checks whether every word may come first in a node.
     fn has_all(&self, at: usize) -> bool {
         let bits = &self.first[at * self.stride()..(at + 1) * self.stride()];
         bits.iter().map(|bits| bits.count_ones() as usize).sum::<usize>() == self.words.len()
     }
 
-    /// Whether the scope can go on behind every value: its machine may end, and where it may not because something is missing, that may come first.
+    /// Checks whether the scope can continue after every value: its machine may end, and if something required is
+    /// missing, it may come first.
     fn can_go_on(&self) -> bool {
         self.all_go_on(|next, machine| self.may_end_behind(next, machine), || false)
     }
 
-    /// The same where the machine may not end behind every value, but can be brought to where it may by values that are new for certain.
+    /// Checks whether the scope can continue after every value even where its machine may not end: values that are
+    /// certainly new lead to a place where it may.
     fn can_always_go_on(&mut self) -> bool {
         self.seen = Some(self.find_seen());
         self.follow();
@@ -540,15 +552,17 @@ impl<'n> ScopeWords<'n> {
         goes_on
     }
 
-    /// Whether the scope can go on behind every value, if that is known of the places behind its checks. `agree` tells whether calls tell nothing apart.
+    /// Checks whether the scope can continue after every value, given which places after checks are good. `agree`
+    /// checks whether calls do not distinguish what follows.
     fn all_go_on(&self, is_good: impl Fn(NodeId, MachineId) -> bool, agree: impl Fn() -> bool) -> bool {
         (0..self.nodes.len()).all(|at| {
             let (joint, machine) = self.nodes[at];
             let Node::Call { callee, next } = self.joints.get(self.network, joint) else { return true };
             let is_part = self.machines.part_at(joint).is_some();
             if callee != Callee::Check && !is_part {
-                // Nobody looks inside of what is called whether its words were seen, so a call may not be what tells them apart; unless it is of a leaf that spells one
-                // word, in front of which one looks behind it.
+                // Inside a called part, nothing checks whether its words were seen, so a call must not be what
+                // distinguishes words. The exception is a leaf that spells one word: before it is called, the state
+                // after it is checked.
                 let is_word =
                     matches!(callee, Callee::Leaf(_)) && self.network.word_checks.contains_key(&next);
                 return is_word || self.has_all(at) || !self.must_look(at) || agree();
@@ -564,13 +578,13 @@ impl<'n> ScopeWords<'n> {
         })
     }
 
-    /// Whether a machine may end at a node, where either nothing is missing or what is missing may come.
+    /// Checks whether a machine may end at a node, where either nothing is missing or what is missing may come.
     fn may_end_behind(&self, node: NodeId, machine: MachineId) -> bool {
         self.at(node).is_some_and(|at| self.ends[at])
             && (!self.requires() || self.has_required(node, None) || self.is_followed(machine))
     }
 
-    /// Finds the nodes from which the scope can go on whatever was seen before.
+    /// Finds the nodes from which the scope can continue, no matter what was seen before.
     fn find_good(&self) -> Vec<bool> {
         let Some(seen) = &self.seen else { return Vec::new() };
         let mut good = vec![false; self.nodes.len()];
@@ -610,7 +624,7 @@ impl<'n> ScopeWords<'n> {
         }
     }
 
-    /// Finds the words that were seen in front of each node.
+    /// Finds the words that were seen before each node.
     fn find_seen(&self) -> Seen {
         let (mut calls, mut ends) = (FxHashMap::default(), FxHashMap::default());
         for (at, &(joint, machine)) in self.nodes.iter().enumerate() {
@@ -678,7 +692,7 @@ impl<'n> ScopeWords<'n> {
         seen
     }
 
-    /// Finds the machines behind whose calls everything that is required may come first.
+    /// Finds the machines after whose calls everything required may come first.
     fn follow(&mut self) {
         self.followed =
             self.nodes.iter().map(|(_, machine)| *machine).filter(|part| *part != self.body).collect();
@@ -706,8 +720,8 @@ impl<'n> ScopeWords<'n> {
         self.wanted.iter().any(|bits| *bits != 0)
     }
 
-    /// Whether a node is a dead end if certain words were seen. Where something is missing, to end is no way out, unless what is missing may come
-    /// first, or behind the call of the machine.
+    /// Checks whether a node is a dead end for some sets of words. If something required is missing, ending is no way
+    /// out, unless it may come first here or after the call of the machine.
     fn must_look(&self, at: usize) -> bool {
         let (joint, machine) = self.nodes[at];
         let node = self.joints.node(joint);
@@ -716,7 +730,7 @@ impl<'n> ScopeWords<'n> {
             && (!may_end || self.requires() && !self.is_followed(machine) && !self.has_required(node, None))
     }
 
-    /// The nodes that await words.
+    /// Returns the nodes that await words.
     fn awaited(&self, lists: &Slices<WordId>) -> Vec<(Joint, Awaited)> {
         let awaiting = (0..self.nodes.len()).filter(|at| self.must_look(*at));
         let mut words: Vec<WordId> = Vec::new();
@@ -731,7 +745,8 @@ impl<'n> ScopeWords<'n> {
         awaiting.map(await_words).collect()
     }
 
-    /// For each word, those that may come behind it, if the words have an order: each of those that come later may come next, and other values come behind all of them.
+    /// If the words have an order, returns for each of them the words that may come after it: every later word may come
+    /// next, and other values come after all words.
     fn order(&self) -> Option<Vec<u64>> {
         let stride = self.stride();
         let bits = |node: NodeId| self.at(node).map(|at| &self.first[at * stride..(at + 1) * stride]);
@@ -747,7 +762,7 @@ impl<'n> ScopeWords<'n> {
                         return None;
                     }
                 }
-                // Nothing comes behind another value, nor behind a machine in which words come.
+                // No word may follow another value, or a machine that writes words.
                 _ if (callee == Callee::Check || self.machines.part_at(joint).is_some())
                     && (first.iter().any(|bits| *bits != 0) || matches!(callee, Callee::Limit(_))) =>
                 {
@@ -770,7 +785,8 @@ impl<'n> ScopeWords<'n> {
         self.calls_agree().then(|| behind.concat())
     }
 
-    /// Whether a call leads to the same as everything else that may come where it stands: nobody looks at words inside of what is called, but for leaves.
+    /// Checks whether every call leads to the same as everything else in its place. Inside a called part nothing checks
+    /// words, except before leaves.
     fn calls_agree(&self) -> bool {
         let mut cells: FxHashSet<SmallVec<[NodeId; 8]>> = FxHashSet::default();
         let mut work: Vec<SmallVec<[NodeId; 8]>> = Vec::new();
@@ -789,7 +805,7 @@ impl<'n> ScopeWords<'n> {
             let stride = self.stride();
             let of =
                 |at: usize| (&self.first[at * stride..(at + 1) * stride], self.ends[at], self.others[at]);
-            // Before a leaf is called, somebody asks what comes behind it.
+            // Before a leaf is called, the state after it is checked, if there is one.
             let is_call = |at: &&usize| {
                 let joint = self.nodes[**at].0;
                 let Node::Call { callee, next } = self.joints.get(self.network, joint) else { return false };
@@ -853,7 +869,7 @@ impl<'n> ScopeWords<'n> {
         true
     }
 
-    /// What every node awaits, where the words have an order.
+    /// Returns what every node awaits, where the words have an order.
     fn awaited_in_order(&self, lists: &Slices<WordId>) -> Vec<(Joint, Awaited)> {
         let stride = self.stride();
         let await_words = |at: usize| {
