@@ -28,9 +28,9 @@ pub struct Problem {
     pub pointer: String,
     /// The keyword, or empty if the problem does not concern a single keyword.
     pub keyword: String,
-    /// What is wrong, as a sentence without a full stop.
+    /// The description of the problem, as a sentence without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// The suggested fix.
     pub help: String,
 }
 

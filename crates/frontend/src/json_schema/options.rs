@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// How a schema is turned into a grammar. The default is what a server wants.
+/// The options for turning a schema into a grammar.
 ///
 /// ```
 /// use maskwright_frontend::json_schema::{KeyOrder, Options, Whitespace};

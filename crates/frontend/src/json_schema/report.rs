@@ -92,7 +92,7 @@ pub struct Report {
     lines: Vec<Line>,
     /// The schemas that allow arbitrary arrays or objects, and so unbounded nesting.
     pub(crate) free: Vec<PathId>,
-    /// The schemas with a rule of their own. Each rule is named after the last segment of the schema's place.
+    /// The schemas with a separate rule. Each rule is named after the last segment of the schema's place.
     pub(crate) called: Vec<PathId>,
     /// The schemas for which expressions were made, each with the index of its first expression, in ascending order.
     origins: Vec<(u32, PathId)>,

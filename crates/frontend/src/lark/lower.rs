@@ -8,9 +8,9 @@
 //!
 //! # Ignored text
 //!
-//! Ignored text is allowed before everything, and after every terminal of a rule: `a: X Y` becomes `X ignored Y
-//! ignored`, where `ignored` is the rule `(everything ignored)*`. It is one small regular rule, and it follows only
-//! terminals, never rules. So it is not ambiguous: between two terminals there is one place for it.
+//! Ignored text is allowed before everything, and after every terminal of a rule: `a: X Y` becomes
+//! `X ignored Y ignored`, where `ignored` is the rule `(everything ignored)*`. It is one small regular rule, and it
+//! follows only terminals, never rules. So it is not ambiguous: between two terminals there is one place for it.
 //!
 //! # Instances
 //!

@@ -1,8 +1,8 @@
 //! Builds sequences and alternations in linear time, at any nesting depth.
 //!
-//! The builder flattens a sequence in a sequence and an alternation in an alternation by copying. For `((((… a b) c) d)
-//! e)` this would be quadratic in the size of the source. So the operands are passed up in a [`Part`], unbuilt, and are
-//! built once, at the outermost level to which they belong.
+//! The builder flattens a sequence in a sequence and an alternation in an alternation by copying. For
+//! `((((… a b) c) d) e)` this would be quadratic in the size of the source. So the operands are passed up in a
+//! [`Part`], unbuilt, and are built once, at the outermost level to which they belong.
 
 use maskwright_grammar::{Expr, ExprId, GrammarBuilder};
 

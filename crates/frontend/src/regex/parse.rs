@@ -333,7 +333,7 @@ impl Parser<'_> {
         self.depth -= 1;
         let kind = match look {
             Some(look) => Kind::Look(look, Box::new(body)),
-            // The group has no meaning of its own, but its span is kept.
+            // A group makes no separate node, but its span is kept.
             None => body.into_kind(),
         };
         Ok(Some(Ast::new(kind, self.since(start))))

@@ -14,9 +14,9 @@ pub struct Problem {
     pub reason: Reason,
     /// The JSON pointer of the place; empty for the whole document.
     pub pointer: String,
-    /// What is wrong, as a sentence without a full stop.
+    /// The description of the problem, as a sentence without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// The suggested fix.
     pub help: String,
 }
 

@@ -6,9 +6,9 @@
 //! maximum, an item may always be counted, so the first node is simply `item`.
 //!
 //! If an item may be counted or not, one text has two readings, and k such schemas make 2ᵏ. Where there are more than a
-//! few, and each can be negated at little cost, the items are partitioned into [kinds](Kind) by all of them, `item ∧ c
-//! ∧ ¬d`. Then every text has one reading, and only combinations that some item satisfies make states. Ten bounds 1, 2,
-//! …, 10 make eleven.
+//! few, and each can be negated at little cost, the items are partitioned into [kinds](Kind) by all of them,
+//! `item ∧ c ∧ ¬d`. Then every text has one reading, and only combinations that some item satisfies make states. Ten
+//! bounds 1, 2, …, 10 make eleven.
 //!
 //! Once everything is matched and broken, the remaining items are a plain repetition. So is a single `contains` in an
 //! array without other conditions. In these cases bounds of thousands add no states.
