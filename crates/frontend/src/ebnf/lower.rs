@@ -45,7 +45,7 @@ pub fn lower(document: &Document, options: &Options) -> Result<(Grammar, Vec<Dia
     Ok((grammar, warnings.into_vec()))
 }
 
-/// The only other part that matches nothing in this notation.
+/// The only expression, apart from a call of a dead rule, that [`find_living`] finds dead in this notation.
 const NOTHING: &str = "a character from a class that has none";
 
 fn warn_unreachable(document: &Document, scope: &Scope<'_>, warnings: &mut Remarks) {
@@ -113,7 +113,7 @@ fn build(document: &Document, scope: &Scope<'_>, chosen: &Selection) -> Result<G
     let root = lowering.ids[scope.root].ok_or_else(|| "the root was left out".to_owned());
     root.and_then(|root| lowering.builder.finish(root).map_err(|error| error.to_string())).map_err(
         |message| {
-            // Only attributes create intersections.
+            // Only attributes can intersect a recursive rule.
             let combined = |rule: &Rule| {
                 let attributes = &rule.attributes;
                 attributes.lazy.or_else(|| attributes.max_chars.map(|(_, span)| span))

@@ -48,7 +48,7 @@ fn operands_needed(expr: &Expr) -> usize {
     match expr {
         Expr::Never => usize::MAX,
         Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Token(_) | Expr::Repeat { min: 0, .. }
-        // EBNF has none of these; only automata can decide whether they match something.
+        // Only automata can decide whether these match something, so they count as living.
         | Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => 0,
         Expr::Seq(parts) => parts.len(),
         Expr::Alt(_)

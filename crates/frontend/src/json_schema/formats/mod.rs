@@ -108,7 +108,7 @@ fn ast(name: &str) -> Option<&'static regex::Ast> {
     static READ: [OnceLock<Option<regex::Ast>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
     let place = NAMES.iter().position(|one| *one == name)?;
     let read = || {
-        // With `s`, a class such as `[^/~]` also matches line ends.
+        // With `s`, `.` matches line ends, as classes such as `[^/~]` do.
         regex::parse(&format!("(?s){}", expression(name)?), &options()).ok()
     };
     READ[place].get_or_init(read).as_ref()
