@@ -8,9 +8,8 @@
 //! assert_eq!(grammar.to_string(), r#"choice ::= "yes" | "no" | "perhaps""#);
 //! ```
 //!
-//! A choice is taken byte for byte: nothing in it has a meaning, and it need not even be UTF-8. A text
-//! that is listed twice counts once, one choice may begin another, and the empty text is a choice
-//! like any other.
+//! A choice is taken byte for byte: no character has a special meaning, and it need not be UTF-8. A text that is listed
+//! twice counts once, one choice may be a prefix of another, and the empty text is a choice like any other.
 
 use core::fmt;
 
@@ -19,13 +18,13 @@ use maskwright_grammar::{Diagnostic, Grammar, GrammarBuilder, Span};
 
 use crate::stopped::{STOPPED, STOPPED_HELP};
 
-/// How large a list may be.
+/// The limits on the size of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// The number of choices; 1,000,000 unless told otherwise.
+    /// The number of choices; 1,000,000 by default.
     pub choices: usize,
-    /// The length of all choices together, in bytes; 64 MiB unless told otherwise.
+    /// The length of all choices together, in bytes; 64 MiB by default.
     pub bytes: usize,
 }
 
@@ -35,27 +34,27 @@ impl Default for Limits {
     }
 }
 
-/// Why a list makes no constraint.
+/// The reason why a list is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChoiceError {
-    /// The list is empty, so that no text would be allowed.
+    /// The list is empty, so no text would be allowed.
     NoChoices,
     /// There are more choices than [`Limits::choices`].
     TooMany {
-        /// How many there are.
+        /// The number of choices.
         found: usize,
-        /// How many there may be.
+        /// The maximum number of choices.
         limit: usize,
     },
     /// The choices together are longer than [`Limits::bytes`].
     TooLong {
-        /// The first choice, counted from 0, that goes over the limit.
+        /// The index of the first choice that exceeds the limit, counted from 0.
         index: usize,
-        /// How many bytes there may be.
+        /// The maximum number of bytes.
         limit: usize,
     },
-    /// The work was told to [stop](maskwright_automata::CancelToken).
+    /// The work was [cancelled](maskwright_automata::CancelToken).
     Stopped,
 }
 
@@ -83,7 +82,7 @@ impl fmt::Display for ChoiceError {
 
 impl core::error::Error for ChoiceError {}
 
-/// The grammar of a list: exactly these texts.
+/// Returns the grammar that matches exactly these texts.
 pub fn grammar<C: AsRef<[u8]>>(choices: &[C], limits: &Limits) -> Result<Grammar, ChoiceError> {
     check(choices, limits)?;
     let mut builder = GrammarBuilder::new();
@@ -117,14 +116,14 @@ fn check<C: AsRef<[u8]>>(choices: &[C], limits: &Limits) -> Result<(), ChoiceErr
     Ok(())
 }
 
-/// Reads a list as people write it on a command line or into a file.
+/// Reads a list as written on a command line or in a file.
 ///
 /// * A text whose first character, after blanks, is `[` is a JSON array of strings.
-/// * Any other text has one choice a line, taken as it stands, with leading and trailing spaces. Lines
-///   without any character are skipped, and a carriage return before the end of a line does not count.
+/// * Any other text has one choice per line, including leading and trailing spaces. Empty lines are skipped, and a
+///   carriage return before the end of a line does not count.
 ///
-/// The empty text, a text with a line break, and a list whose first choice begins with `[` can only
-/// be written as JSON. An empty list is no error here; [`grammar`] refuses it.
+/// The empty text, a text with a line break, and a list whose first choice begins with `[` can only be written as JSON.
+/// An empty list is not an error here; [`grammar`] refuses it.
 pub fn parse_list(text: &str) -> Result<Vec<String>, Diagnostic> {
     if text.trim_start().starts_with('[') {
         return serde_json::from_str(text).map_err(|error| json_error(text, &error));
@@ -132,7 +131,7 @@ pub fn parse_list(text: &str) -> Result<Vec<String>, Diagnostic> {
     Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// The error of the JSON parser, at its place.
+/// Returns the error of the JSON parser, at its place.
 fn json_error(text: &str, error: &serde_json::Error) -> Diagnostic {
     let line_start: usize =
         text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();

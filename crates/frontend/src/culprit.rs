@@ -1,16 +1,18 @@
-//! Which part of a source is to blame if no text matches the whole.
+//! Finds the part of a source because of which no text matches the whole.
 //!
-//! Parts that may be to blame are put in the order of the text, and the last of them are left out: with none of them some text matches, with all of them none does, so
-//! there is one part with which that changes. It is found by halving. Others may rule out everything as well; then another one is told after this one is mended.
+//! The suspect parts are ordered as in the text, and only the first ones are kept: with none of them some text matches,
+//! with all of them no text does, so there is one part at which this changes. It is found by bisection. Other parts may
+//! exclude everything as well; another one is then reported after this one is fixed.
 
-/// The number of the part with which the last text is lost. `is_empty` says whether no text matches if only so many parts are kept; `None` if that is not known.
+/// Returns the index of the part with which the last matching text is lost. `is_empty` decides whether no text matches
+/// if only this many parts are kept, and returns `None` if that is unknown.
 ///
-/// `None` if no part is to blame, or that cannot be known.
+/// Returns `None` if no part is the reason, or that is unknown.
 pub(crate) fn culprit(parts: usize, mut is_empty: impl FnMut(usize) -> Option<bool>) -> Option<usize> {
     if parts == 0 || is_empty(0)? || !is_empty(parts)? {
         return None;
     }
-    // Some text matches with so many, and none with so many.
+    // Some text matches with `some` parts, and none with `none` parts.
     let (mut some, mut none) = (0, parts);
     while none - some > 1 {
         let middle = usize::midpoint(some, none);

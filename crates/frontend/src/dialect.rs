@@ -1,6 +1,7 @@
-//! The notations of grammars, and a guess which one a text is written in.
+//! The notations of grammars, and a guess of the notation of a text.
 //!
-//! A server that has one field for all grammars should offer a second one for the notation. For those that cannot, there is a guess:
+//! A server with one field for all grammars should offer a second field for the notation. For servers that cannot,
+//! there is a guess:
 //!
 //! ```
 //! use maskwright_frontend::Dialect;
@@ -11,14 +12,16 @@
 //! assert_eq!(Dialect::guess("[0-9]+"), None);
 //! ```
 //!
-//! It looks at the first line that is neither blank nor a comment:
+//! It depends on the first line that is neither blank nor a comment:
 //!
 //! 1. If it begins with `%`, as directives do, the text is Lark.
-//! 2. Otherwise it must begin with a name, before which Lark may have `?` and `!`. If `::=` follows, the text is EBNF or GBNF. If a colon
-//!    follows, or one of the signs that Lark allows between a name and its colon (`[`, `{`, `.`), it is Lark.
-//! 3. EBNF and GBNF agree on nearly everything. A text with tokens, `<name>` outside of literals and classes, is GBNF, and any other EBNF.
+//! 2. Otherwise it must begin with a name, optionally after `?` and `!` (Lark). If `::=` follows, the text is EBNF or
+//!    GBNF. If a colon follows, or one of the signs that Lark allows between a name and its colon (`[`, `{`, `.`), it
+//!    is Lark.
+//! 3. EBNF and GBNF agree on nearly everything. A text with tokens, `<name>` outside literals and classes, is GBNF, and
+//!    any other is EBNF.
 //!
-//! If none of this fits there is no guess, and it is an error of the text, not of the guess: no notation reads it.
+//! If none of these applies there is no guess, because no notation accepts the text.
 
 use core::fmt;
 
@@ -34,16 +37,16 @@ use crate::ebnf;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// `root ::= …`, as `XGrammar` writes it.
+    /// `root ::= …`, as in `XGrammar`.
     Ebnf,
-    /// `root ::= …`, as llama.cpp writes it.
+    /// `root ::= …`, as in llama.cpp.
     Gbnf,
     /// `start: …`.
     Lark,
 }
 
 impl Dialect {
-    /// The notation that a text seems to be written in.
+    /// Returns the notation in which a text seems to be written.
     pub fn guess(source: &str) -> Option<Self> {
         let rest = skip_comments(source.trim_start_matches('\u{FEFF}'));
         if rest.starts_with('%') {
@@ -54,7 +57,7 @@ impl Dialect {
         if behind.len() == name.len() {
             return None;
         }
-        // A name of EBNF may have a dot within.
+        // A name in EBNF may contain a dot.
         let dotted = behind.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
         if skip_comments(dotted).starts_with("::=") {
             return Some(if ebnf::has_tokens(source) { Self::Gbnf } else { Self::Ebnf });
@@ -62,7 +65,7 @@ impl Dialect {
         skip_comments(behind).starts_with([':', '[', '{', '.']).then_some(Self::Lark)
     }
 
-    /// Its name, as programs write it.
+    /// Returns the name, as used in programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ebnf => "ebnf",
@@ -78,7 +81,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// The text without the blanks and comments in front.
+/// Returns the text without leading blanks and comments.
 fn skip_comments(mut text: &str) -> &str {
     loop {
         text = text.trim_start();

@@ -1,4 +1,5 @@
-//! Constraint languages (regex, choice, EBNF, GBNF, Lark, JSON Schema, structural tags) lowered to the grammar representation.
+//! Constraint languages (regex, choice, EBNF, GBNF, Lark, JSON Schema, structural tags), lowered to the grammar
+//! representation.
 
 pub mod choice;
 mod culprit;

@@ -1,11 +1,11 @@
-//! A list of problems as an error: all that is wrong with a document, so that a person can fix it at once.
+//! A list of problems as an error: everything that is wrong with a document, so that it can be fixed in one go.
 
 use core::fmt;
 
-/// How many problems an error spells out; the rest is counted.
+/// The maximum number of problems that an error lists; the rest is counted.
 const SHOWN: usize = 20;
 
-/// Why a document was refused: a list of problems, each with its place and a way out.
+/// The reasons why a document was refused: a list of problems, each with its place and a suggested fix.
 ///
 /// ```
 /// use maskwright_frontend::json_schema::{Options, grammar};
@@ -27,12 +27,12 @@ impl<P> Default for Problems<P> {
 }
 
 impl<P: PartialEq> Problems<P> {
-    /// The problems, in the order in which they were met. At most twenty are kept.
+    /// Returns the problems, in the order in which they were found. At most twenty are kept.
     pub fn problems(&self) -> &[P] {
         &self.problems
     }
 
-    /// How many problems were met beyond those that were kept.
+    /// Returns the number of problems beyond those that were kept.
     pub fn more(&self) -> usize {
         self.more
     }
@@ -41,7 +41,7 @@ impl<P: PartialEq> Problems<P> {
         self.problems.is_empty()
     }
 
-    /// Adds a problem unless the same one is known: a place may be met on several ways.
+    /// Adds a problem unless the same one is known: a place may be reached in several ways.
     pub(crate) fn insert(&mut self, problem: P) {
         if self.problems.contains(&problem) {
             return;
@@ -77,7 +77,7 @@ impl<P: fmt::Display> fmt::Display for Problems<P> {
 
 impl<P: fmt::Debug + fmt::Display> core::error::Error for Problems<P> {}
 
-/// A problem at a place. The whole document has the empty pointer, which would look like a missing word.
+/// Writes a problem at a place. The empty pointer of the whole document is shown as `(root)`.
 pub(crate) fn write_at(f: &mut fmt::Formatter<'_>, pointer: &str, message: &str, help: &str) -> fmt::Result {
     let place = if pointer.is_empty() { "(root)" } else { pointer };
     write!(f, "{place}: {message}; {help}")

@@ -1,6 +1,6 @@
-//! The minimal automaton of a constraint that is regular.
+//! The minimal automaton of a regular constraint.
 //!
-//! The engine never needs the automaton of a whole constraint; this is for looking at small ones.
+//! The engine never needs the automaton of a whole constraint; this is for inspecting small ones.
 //!
 //! ```
 //! use maskwright_frontend::{regex, regular};
@@ -19,19 +19,19 @@ use maskwright_grammar::{Expr, Grammar};
 
 use crate::translate::translate;
 
-/// Why a constraint has no automaton to look at.
+/// The reason why a constraint has no automaton.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotRegular {
     /// A rule contains itself.
     Recursive,
-    /// Values must differ from each other.
+    /// Values must differ from one another.
     Distinct,
-    /// Some tokens stand for no text.
+    /// Some tokens have no text.
     Tokens,
     /// Tokens are counted.
     Limit,
-    /// It has JSON strings: finite, but nothing that anybody could read.
+    /// It contains JSON strings: their automaton is finite, but unreadable.
     JsonString,
     /// The automaton would exceed a limit.
     TooLarge(LimitError),
@@ -58,19 +58,20 @@ impl fmt::Display for NotRegular {
 
 impl core::error::Error for NotRegular {}
 
-/// Builds the automaton, or says why there is none.
+/// Builds the automaton, or returns why there is none.
 pub fn automaton(grammar: &Grammar, limits: &Limits) -> Result<Dfa, NotRegular> {
     let (mut exprs, root) = expression(grammar)?;
     Dfa::build(&mut exprs, root, limits).map_err(NotRegular::TooLarge)
 }
 
-/// Builds the automaton before it is made deterministic. `None` if the grammar has an intersection or a complement, for which there is no such automaton.
+/// Builds the nondeterministic automaton. Returns `None` if the grammar has an intersection or a complement, for which
+/// there is no such automaton.
 pub fn nfa(grammar: &Grammar, limits: &Limits) -> Result<Option<Nfa>, NotRegular> {
     let (exprs, root) = expression(grammar)?;
     Nfa::build(&exprs, root, limits).map_err(NotRegular::TooLarge)
 }
 
-/// The grammar as one expression.
+/// Returns the grammar as one expression.
 fn expression(grammar: &Grammar) -> Result<(Exprs, ExprId), NotRegular> {
     let mut exprs = Exprs::new();
     let root = grammar.rule(grammar.root()).expr();

@@ -1,11 +1,11 @@
-//! What is said about a constraint if the work on it was told to [stop](maskwright_automata::CancelToken).
+//! Messages for a constraint whose processing was [cancelled](maskwright_automata::CancelToken).
 
 use maskwright_grammar::{Cause, Diagnostic, Span};
 
 pub(crate) const STOPPED: &str = "the work was told to stop before it was done";
 pub(crate) const STOPPED_HELP: &str = "allow it more time, or make the constraint smaller";
 
-/// The same as a remark about the place that was reached.
+/// Returns the cancellation as a remark about the place that was reached.
 pub(crate) fn stopped(place: usize) -> Diagnostic {
     Diagnostic::error(Span::at(place), STOPPED).with_help(STOPPED_HELP).because(Cause::Stopped)
 }

@@ -1,12 +1,12 @@
-//! A language of texts in the terms of the automata crate.
+//! Translates a language of texts to expressions of the automata crate.
 
 use maskwright_automata as automata;
 use maskwright_grammar::{Expr, ExprId, RuleId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Translates an expression, each operand once, with an explicit stack because rules may form long chains. `rule` says what a
-/// rule stands for, if it may be followed. An expression that has no place in a language of texts is handed back, and so
-/// is one that contains itself.
+/// Translates an expression, each operand once, with an explicit stack because rules may form long chains. `rule`
+/// returns the body of a rule, if the rule may be followed. On failure, returns the first expression that has no
+/// meaning in a language of texts, or that contains itself.
 pub(crate) fn translate<'g>(
     expr: impl Fn(ExprId) -> &'g Expr,
     rule: impl Fn(RuleId) -> Option<ExprId>,
@@ -26,7 +26,8 @@ pub(crate) fn translate<'g>(
             _ => None,
         };
         if !ready {
-            // What is below it lies above it on the stack until it is ready, so to meet it again means recursion.
+            // An expression stays on the stack, below its operands, until they are done. So meeting it again means
+            // recursion.
             if !open.insert(id) {
                 return Err(one);
             }

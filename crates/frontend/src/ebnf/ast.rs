@@ -1,4 +1,4 @@
-//! The grammar as it was written, with spans.
+//! The syntax tree of a grammar, with spans.
 //!
 //! ```text
 //! root ::= "a" | [b-d]+ (x y)?
@@ -8,8 +8,7 @@
 //! └─────────────┬────────────┘    Rule
 //! ```
 //!
-//! Only groups nest, and the parser bounds how deep: code that calls itself once per
-//! [`Atom::Group`] is safe.
+//! Only groups nest, and the parser bounds their depth, so code may recurse once per [`Atom::Group`].
 
 use core::fmt;
 
@@ -25,28 +24,28 @@ pub struct Document {
 /// `name ::= body`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What the rule is called.
+    /// The name.
     pub name: Box<str>,
-    /// Where the name stands.
+    /// The place of the name.
     pub name_span: Span,
-    /// What stands in brackets behind the name.
+    /// The attributes in brackets after the name.
     pub attributes: Attributes,
-    /// What the rule matches.
+    /// The body.
     pub body: Alternation,
 }
 
 /// `[max_tokens=32, capture="answer"]`, between the name of a rule and `::=`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// At most so many tokens.
+    /// The maximum number of tokens.
     pub max_tokens: Option<u32>,
-    /// At most so many characters, with its place.
+    /// The maximum number of characters, with its place.
     pub max_chars: Option<(u32, Span)>,
-    /// `lazy`: ends as soon as it may, with its place.
+    /// `lazy`: ends as soon as possible, with its place.
     pub lazy: Option<Span>,
-    /// The name under which its text is told: empty for that of the rule.
+    /// The name under which its text is captured; empty for the name of the rule.
     pub capture: Option<Box<str>>,
-    /// The temperature at which tokens inside it are meant to be drawn, with its place.
+    /// The temperature for sampling tokens in it, with its place.
     pub temperature: Option<(Temperature, Span)>,
 }
 
@@ -55,11 +54,11 @@ pub struct Attributes {
 pub struct Alternation {
     /// The alternatives.
     pub alternatives: Vec<Sequence>,
-    /// From the first alternative to the last; with its parentheses, if it has some.
+    /// From the first alternative to the last; including its parentheses, if any.
     pub span: Span,
 }
 
-/// Items one after the other; none at all is the empty text.
+/// Items in sequence. No items are the empty text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
     /// The items.
@@ -71,24 +70,24 @@ pub struct Sequence {
 /// An atom, perhaps repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What stands here.
+    /// The atom.
     pub atom: Atom,
-    /// Where the atom stands.
+    /// The place of the atom.
     pub span: Span,
-    /// How often, if that was said.
+    /// The repetition, if any.
     pub repeat: Option<Repeat>,
 }
 
-/// The smallest parts.
+/// The smallest parts of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Atom {
     /// `"text"` or `'text'`, with the escapes resolved.
     Literal(Box<str>),
-    /// `[a-z]` or `[^a-z]`, as the set that it stands for.
+    /// `[a-z]` or `[^a-z]`, as the set of its characters.
     Class(CharSet),
-    /// `.`: any character, line breaks included.
+    /// `.`: any character, including line breaks.
     Any,
-    /// One token of the vocabulary: `<name>` and its kin in GBNF, `Token(…)` and `ExcludeToken(…)` in EBNF.
+    /// One token of the vocabulary: `<name>` and similar forms in GBNF, `Token(…)` and `ExcludeToken(…)` in EBNF.
     Token(TokenSet),
     /// `TagDispatch(…)` or `TokenTagDispatch(…)`.
     Dispatch(Dispatch),
@@ -100,16 +99,16 @@ pub enum Atom {
     Group(Alternation),
 }
 
-/// Free text, or free tokens, in which triggers lead into rules.
+/// Free text, or free tokens, in which triggers start rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispatch {
-    /// The triggers, with their rules. Without one, everything is free.
+    /// The triggers, with their rules. Without any, everything is free.
     pub arms: Vec<Arm>,
-    /// What does not occur outside of the rules.
+    /// Triggers that must not occur outside the rules.
     pub excludes: Vec<Trigger>,
-    /// Whether it goes on behind a rule.
+    /// Whether it continues after a rule.
     pub is_loop: bool,
-    /// Whether tokens stand between the rules, and not text.
+    /// Whether tokens, instead of text, are between the rules.
     pub of_tokens: bool,
 }
 
@@ -120,11 +119,11 @@ pub struct Arm {
     pub trigger: Trigger,
     /// The name of the rule.
     pub rule: Box<str>,
-    /// Where the name stands.
+    /// The place of the name.
     pub span: Span,
 }
 
-/// What leads into a rule.
+/// A text or a token that starts a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// A text.
@@ -145,16 +144,16 @@ impl fmt::Display for Trigger {
 /// `*`, `+`, `?`, `{n}`, `{n,}` or `{n,m}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeat {
-    /// The least number of times.
+    /// The minimum number of times.
     pub min: u32,
-    /// The greatest number of times; `None` where there is no bound.
+    /// The maximum number of times; `None` for no bound.
     pub max: Option<u32>,
-    /// Where the repetition stands.
+    /// The place of the repetition.
     pub span: Span,
 }
 
 impl Alternation {
-    /// Every mention of a rule inside, with its place, in the order of writing.
+    /// Returns every mention of a rule inside, with its place, in the order of writing.
     pub fn references(&self) -> Vec<(&str, Span)> {
         let (mut found, mut groups) = (Vec::new(), vec![self]);
         while let Some(group) = groups.pop() {

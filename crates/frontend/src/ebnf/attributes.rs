@@ -1,4 +1,4 @@
-//! What stands in brackets between the name of a rule and its `::=`, as `XGrammar` writes it.
+//! Attributes in brackets between the name of a rule and its `::=`, in the notation of `XGrammar`.
 //!
 //! ```text
 //! value[max_tokens=32, max_chars=128, capture="answer", lazy, temperature=0.7] ::= [a-z]+
@@ -11,13 +11,13 @@ use crate::notation::nearest;
 
 const NAMES: [&str; 5] = ["capture", "lazy", "max_chars", "max_tokens", "temperature"];
 
-/// What stands behind a `=`.
+/// The value after a `=`.
 pub(super) enum Value {
     Text(Box<str>),
     Word(String),
 }
 
-/// Takes an attribute to the others, or says what is wrong with it and the way out.
+/// Adds an attribute to the others, or returns what is wrong with it and how to fix it.
 pub(super) fn set(
     name: &str,
     value: Option<&Value>,

@@ -1,11 +1,10 @@
-//! From text to tokens.
+//! Splits text into tokens.
 //!
-//! Literals, classes and `{n,m}` are whole tokens, read here with their escapes; blanks and comments
-//! vanish. A name that `::=` follows is a [`Kind::Head`]: that is how the parser, which reads one
-//! token at a time, knows where a rule ends.
+//! Literals, classes and `{n,m}` are single tokens, read here with their escapes; blanks and comments are dropped. A
+//! name followed by `::=` is a [`Kind::Head`]: this tells the parser, which reads one token at a time, where a rule
+//! ends.
 //!
-//! What cannot be read is reported, and leaves a token in its place, so that the parser does not stumble
-//! over the same thing again.
+//! Unreadable text is reported and leaves a token in its place, so that the parser does not report it again.
 
 use maskwright_automata::must_stop;
 use maskwright_grammar::{CharSet, Diagnostic, Grammar, Span, TokenSet};
@@ -21,7 +20,7 @@ use crate::notation::{
 };
 use crate::stopped::stopped;
 
-/// The greatest length of a name in bytes. Names are repeated in messages and tables.
+/// The maximum length of a name in bytes. Names are repeated in messages and tables.
 const LONGEST_NAME: usize = 1000;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -38,12 +37,12 @@ pub(super) enum Kind {
     Attributes(Box<Attributes>),
     /// A name that is used.
     Name,
-    /// `::=` after something that is no name.
+    /// `::=` after something other than a name.
     Define,
     Literal(Box<str>),
     Class(CharSet),
     Any,
-    /// `<name>` and its kin, in GBNF, and `Token(…)` in EBNF.
+    /// `<name>` and similar forms in GBNF, and `Token(…)` in EBNF.
     Token(TokenSet),
     /// `TagDispatch(…)`.
     Dispatch(Dispatch),
@@ -56,14 +55,14 @@ pub(super) enum Kind {
         min: u32,
         max: Option<u32>,
     },
-    /// Something unreadable, already reported.
+    /// Unreadable text, already reported.
     Stray,
 }
 
 /// Splits a source into tokens.
 pub(super) fn lex(source: &str, notation: Notation, limits: &Limits, errors: &mut Remarks) -> Vec<Token> {
     let mut lexer = Lexer { source, at: 0, notation, limits, errors, defined: [None; macros::NAMES.len()] };
-    // Some editors put a byte order mark in front.
+    // Some editors insert a byte order mark.
     lexer.eat("\u{FEFF}");
     let mut tokens: Vec<Token> = Vec::new();
     while let Some(c) = lexer.skip_blanks() {
@@ -79,7 +78,7 @@ pub(super) fn lex(source: &str, notation: Notation, limits: &Limits, errors: &mu
                 name.kind = Kind::Head;
             }
             tokens.push(Token { kind: Kind::Attributes(attributes), span: Span::new(start, lexer.at) });
-            // The `::=` is there, or this would be a class.
+            // The `::=` is present; otherwise this would be a class.
             lexer.skip_blanks();
             lexer.eat("::=");
             continue;
@@ -93,7 +92,7 @@ pub(super) fn lex(source: &str, notation: Notation, limits: &Limits, errors: &mu
     tokens
 }
 
-/// Whether a text, read as GBNF, names tokens.
+/// Checks whether a text, read as GBNF, contains tokens.
 pub(crate) fn has_tokens(source: &str) -> bool {
     let tokens = lex(source, Notation::Gbnf, &Limits::default(), &mut Remarks::default());
     tokens.iter().any(|token| matches!(token.kind, Kind::Token(_)))
@@ -105,7 +104,7 @@ struct Lexer<'a> {
     notation: Notation,
     limits: &'a Limits,
     errors: &'a mut Remarks,
-    /// Which names of macros are names of rules, as far as somebody asked.
+    /// For each macro name, whether a rule has that name, if already known.
     defined: [Option<bool>; macros::NAMES.len()],
 }
 
@@ -130,7 +129,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether the bracket here holds attributes: a `::=` follows it.
+    /// Checks whether the bracket here contains attributes: a `::=` follows it.
     fn has_attributes(&self) -> bool {
         let rest = self.rest();
         let mut quote = None;
@@ -148,7 +147,7 @@ impl Lexer<'_> {
         false
     }
 
-    /// Attributes from their `[` to their `]`. What cannot be read is reported.
+    /// Reads attributes from their `[` to their `]`. Unreadable ones are reported.
     fn attributes(&mut self) -> Attributes {
         let mut found = Attributes::default();
         let mut seen: Vec<String> = Vec::new();
@@ -178,7 +177,7 @@ impl Lexer<'_> {
             };
             if let Some((message, help)) = wrong {
                 self.errors.push(Diagnostic::error(span, message).with_help(help));
-                // The rest of it is passed over, up to the next one.
+                // The rest of the attribute is skipped.
                 self.at += self.rest().find([',', ']']).unwrap_or(self.rest().len());
             }
             seen.push(name);
@@ -208,7 +207,7 @@ impl Lexer<'_> {
         kind
     }
 
-    /// Goes to the next token and gives its first character.
+    /// Skips to the next token and returns its first character.
     fn skip_blanks(&mut self) -> Option<char> {
         loop {
             match self.peek()? {
@@ -219,7 +218,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A name. A dot belongs to it only between two of its other characters, and in GBNF never.
+    /// Reads a name. A dot is part of it only between two of its other characters, and never in GBNF.
     fn name(&mut self) -> Kind {
         let start = self.at;
         let has_dots = self.notation == Notation::Ebnf;
@@ -241,7 +240,7 @@ impl Lexer<'_> {
         Kind::Name
     }
 
-    /// Whether the name from `start` to here is that of a macro, and not of a rule.
+    /// Checks whether the name from `start` to here is that of a macro, and not of a rule.
     fn is_macro(&mut self, start: usize) -> bool {
         let name = &self.source[start..self.at];
         let Some(number) = macros::NAMES.iter().position(|known| *known == name) else { return false };
@@ -254,7 +253,7 @@ impl Lexer<'_> {
         !is_defined
     }
 
-    /// A macro, whose name was read: what stands in its parentheses.
+    /// Reads the arguments of a macro, after its name.
     fn call(&mut self, start: usize) -> Kind {
         let name = self.source[start..self.at].to_owned();
         self.at += 1;
@@ -270,7 +269,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Arguments up to the parenthesis that closes them; `None` after a complaint. Lists stand in a call, and nothing stands in lists but texts and words.
+    /// Reads arguments up to the closing parenthesis. Returns `None` after reporting an error. Lists occur only
+    /// directly in a call, and contain only texts and words.
     fn arguments(&mut self, open: usize, depth: usize) -> Option<Vec<Argument>> {
         let mut found = Vec::new();
         loop {
@@ -356,7 +356,7 @@ impl Lexer<'_> {
         Kind::Literal(text.into())
     }
 
-    /// A line break of the source that belongs to a literal.
+    /// Reads a line break of the source that belongs to a literal.
     fn line_break(&mut self, text: &mut String) {
         self.at += 1;
         text.push('\n');
@@ -369,7 +369,7 @@ impl Lexer<'_> {
         };
         let end = self.at;
         if self.notation == Notation::Gbnf {
-            // This went on to the end of the source; the place where it begins is what counts.
+            // The literal continued to the end of the source; the error is reported at its start.
             self.at = start + 1;
         }
         let complaint = self.error(start, format!("this {what} is not closed{line}"));
@@ -377,7 +377,7 @@ impl Lexer<'_> {
         self.at = end;
     }
 
-    /// An escape in a literal; `None` if it was no good.
+    /// Reads an escape in a literal. Returns `None` if it is invalid.
     fn escaped_char(&mut self) -> Option<char> {
         let start = self.at;
         match self.escape()? {
@@ -391,7 +391,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// An escape, wherever it stands; `None` if it was no good.
+    /// Reads an escape. Returns `None` if it is invalid.
     fn escape(&mut self) -> Option<Escape> {
         let start = self.at;
         let (result, len) = escape::read(self.rest());
@@ -434,7 +434,7 @@ impl Lexer<'_> {
         self.error(start, "this class is empty").help(help);
     }
 
-    /// One character, one range or one set.
+    /// Reads one character, one range or one set.
     fn class_member(&mut self, ranges: &mut Vec<(char, char)>) {
         let start = self.at;
         match self.class_char() {
@@ -445,7 +445,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether a `-` stands here that is not the last of its class.
+    /// Checks whether a `-` follows that is not the last character of its class.
     fn range_follows(&self) -> bool {
         let mut next = self.rest().chars();
         next.next() == Some('-')
@@ -456,7 +456,7 @@ impl Lexer<'_> {
             }
     }
 
-    /// The second half of a range that began at `start` with `low`.
+    /// Reads the second half of a range that began at `start` with `low`.
     fn range_end(&mut self, start: usize, low: char, ranges: &mut Vec<(char, char)>) {
         let dash = self.at;
         self.at += 1;
@@ -475,7 +475,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A character of a class or an escape; `None` if it was no good.
+    /// Reads a character of a class or an escape. Returns `None` if it is invalid.
     fn class_char(&mut self) -> Option<Escape> {
         match self.peek()? {
             '\\' => self.escape(),
@@ -486,7 +486,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `<name>`, `<[numbers]>`, or all tokens but those: `!<…>`.
+    /// Reads `<name>`, `<[numbers]>`, or all other tokens: `!<…>`.
     fn special(&mut self, negated: bool) -> Kind {
         let start = self.at;
         self.at += usize::from(negated);
@@ -507,7 +507,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `{n}`, `{n,}` or `{n,m}`.
+    /// Reads `{n}`, `{n,}` or `{n,m}`.
     fn bounds(&mut self) -> Kind {
         let start = self.at;
         self.at += 1;
@@ -529,15 +529,15 @@ impl Lexer<'_> {
         }
     }
 
-    /// Goes past the `}` of something that is no repetition, if it is near: braces without end must
-    /// not make us search the same text again and again.
+    /// Skips the `}` of an invalid repetition, if it is near. Unclosed braces must not make the lexer search the same
+    /// text repeatedly.
     fn skip_to_brace(&mut self) {
         const NEAR: usize = 100;
         let near = self.rest().bytes().take(NEAR).take_while(|b| *b != b'\n').position(|b| b == b'}');
         self.at += near.map_or(0, |at| at + 1);
     }
 
-    /// Characters that mean nothing, up to the next that could.
+    /// Skips characters without a meaning, up to the next one that may have one.
     fn stray(&mut self, first: char) -> Kind {
         let start = self.at;
         self.at += first.len_utf8();
@@ -568,7 +568,7 @@ impl Lexer<'_> {
         &self.source[self.at..]
     }
 
-    /// How many bytes are left on this line.
+    /// Returns the number of bytes left on this line.
     fn line_left(&self) -> usize {
         self.rest().find('\n').unwrap_or(self.rest().len())
     }
@@ -581,14 +581,14 @@ impl Lexer<'_> {
         found
     }
 
-    /// An error about everything from `start` to here; say the way out to send it off.
+    /// Prepares an error for the text from `start` to the current position. Calling [`Complaint::help`] reports it.
     fn error(&mut self, start: usize, message: impl Into<String>) -> Complaint<'_> {
         let remark = Diagnostic::error(Span::new(start, self.at), message);
         Complaint { remark, errors: self.errors }
     }
 }
 
-/// An error that still lacks its way out.
+/// An error whose help text is still missing.
 struct Complaint<'a> {
     remark: Diagnostic,
     errors: &'a mut Remarks,
@@ -600,7 +600,7 @@ impl Complaint<'_> {
     }
 }
 
-/// The numbers between braces, or what is wrong with them and the way out.
+/// Reads the numbers between braces, or returns what is wrong with them and how to fix it.
 fn read_bounds(inner: &str, limit: u32) -> Result<(u32, Option<u32>), (String, String)> {
     let number = |text: &str| match text.trim() {
         "" => Err(not_bounds(inner)),
@@ -639,7 +639,7 @@ fn too_often(limit: u32) -> (String, String) {
     (message, "write `{n,}` for no upper bound, or raise the limit `repetition`".into())
 }
 
-/// What people mean by characters that other notations use.
+/// Returns a hint for characters that other notations use.
 fn stray_help(c: char) -> &'static str {
     match c {
         ':' | '=' => "a rule is written `name ::= …`; there is no lookahead `(= …)`",

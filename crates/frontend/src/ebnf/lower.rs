@@ -1,8 +1,7 @@
-//! From the document to the [`Grammar`].
+//! Lowers a document to a [`Grammar`].
 //!
-//! Rules that the root does not reach are left out, with a warning. So is everything that can
-//! never match: `a ::= a "x"` has no end, and a text that begins on such a way could not be finished. A
-//! mask that is exact must not allow its first step.
+//! Rules that the root does not reach are left out, with a warning. So are parts that can never match: `a ::= a "x"`
+//! has no end, so a text that begins this way could not be finished, and an exact mask must not allow its first step.
 
 use maskwright_automata::must_stop;
 use maskwright_grammar::{
@@ -19,7 +18,7 @@ use crate::notation::ending;
 use crate::notation::{check::find_living, parts::Part, remarks::Remarks};
 use crate::stopped::stopped;
 
-/// Lowers a document: the grammar with its warnings, or the errors.
+/// Lowers a document. Returns the grammar with its warnings, or the errors.
 pub fn lower(document: &Document, options: &Options) -> Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>> {
     let scope = resolve(document, options)?;
     let mut warnings = Remarks::default();
@@ -38,7 +37,7 @@ pub fn lower(document: &Document, options: &Options) -> Result<(Grammar, Vec<Dia
     }
     for &rule in &dead {
         let place = reachable.places[rule.index()];
-        // Of thousands of dead rules only a few are shown, and explaining may take a walk over all.
+        // Of thousands of dead rules only a few are shown, and each explanation may take a walk over all of them.
         let reason = if warnings.is_full() { String::new() } else { life.explain(rule, NOTHING) };
         warnings.push(never_matches(&document.rules[place], &reason));
     }
@@ -46,7 +45,7 @@ pub fn lower(document: &Document, options: &Options) -> Result<(Grammar, Vec<Dia
     Ok((grammar, warnings.into_vec()))
 }
 
-/// Nothing else matches nothing in this notation.
+/// The only expression, apart from a call of a dead rule, that [`find_living`] finds dead in this notation.
 const NOTHING: &str = "a character from a class that has none";
 
 fn warn_unreachable(document: &Document, scope: &Scope<'_>, warnings: &mut Remarks) {
@@ -68,11 +67,11 @@ fn never_matches(rule: &Rule, reason: &str) -> Diagnostic {
         .with_help("what needs it was left out; add an alternative that ends")
 }
 
-/// The rules of the document that take part.
+/// The rules of the document that are built.
 struct Selection {
-    /// Their places in the document; the rule with [`RuleId`] `i` is number `i` here.
+    /// Their indices in the document; the rule with [`RuleId`] `i` is number `i` here.
     places: Vec<usize>,
-    /// For each rule of the document, whether it takes part.
+    /// For each rule of the document, whether it is built.
     chosen: Vec<bool>,
 }
 
@@ -91,7 +90,7 @@ impl Selection {
     }
 }
 
-/// Builds the chosen rules; a mention of any other rule matches nothing.
+/// Builds the chosen rules. A mention of any other rule matches nothing.
 fn build(document: &Document, scope: &Scope<'_>, chosen: &Selection) -> Result<Grammar, Vec<Diagnostic>> {
     let mut builder = GrammarBuilder::new();
     let mut ids: Vec<Option<RuleId>> = vec![None; document.rules.len()];
@@ -114,7 +113,7 @@ fn build(document: &Document, scope: &Scope<'_>, chosen: &Selection) -> Result<G
     let root = lowering.ids[scope.root].ok_or_else(|| "the root was left out".to_owned());
     root.and_then(|root| lowering.builder.finish(root).map_err(|error| error.to_string())).map_err(
         |message| {
-            // Only attributes intersect something.
+            // Only attributes can intersect a recursive rule.
             let combined = |rule: &Rule| {
                 let attributes = &rule.attributes;
                 attributes.lazy.or_else(|| attributes.max_chars.map(|(_, span)| span))
@@ -126,7 +125,7 @@ fn build(document: &Document, scope: &Scope<'_>, chosen: &Selection) -> Result<G
     )
 }
 
-/// What the attributes of a rule say beside which texts it matches.
+/// Returns the annotations of a rule, which do not affect the texts that it matches.
 fn notes(rule: &Rule) -> Notes {
     let capture = rule.attributes.capture.as_ref().map(|name| Capture {
         name: if name.is_empty() { rule.name.clone() } else { name.clone() },
@@ -149,9 +148,9 @@ fn warn_temperatures(document: &Document, warnings: &mut Remarks) {
 struct Lowering<'a> {
     builder: GrammarBuilder,
     scope: &'a Scope<'a>,
-    /// By place in the document; `None` for rules that do not take part.
+    /// By index in the document; `None` for rules that are not built.
     ids: Vec<Option<RuleId>>,
-    /// Whether the work was told to stop. What comes out is nonsense then.
+    /// Whether the work was cancelled. The result is not usable then.
     stopped: bool,
 }
 
@@ -161,7 +160,7 @@ impl Lowering<'_> {
         self.stopped
     }
 
-    /// The texts of a rule that its attributes leave.
+    /// Returns the texts of a rule that its attributes allow.
     fn limited(&mut self, mut body: ExprId, attributes: &Attributes) -> ExprId {
         let g = &mut self.builder;
         if attributes.lazy.is_some() {
@@ -212,8 +211,9 @@ impl Lowering<'_> {
         })
     }
 
-    /// What is free, and triggers with their rules in between. Free text with a trigger behind it has no trigger but that one, and free text at the end has none: that is regular, and
-    /// said with complements. A token is free if it is no trigger.
+    /// Lowers free parts with triggers and their rules between them. Free text before a trigger contains no trigger
+    /// except that one, and free text at the end contains none; this is regular, and expressed with complements. A
+    /// token is free if it is not a trigger.
     fn dispatch(&mut self, dispatch: &Dispatch) -> ExprId {
         let triggers: Vec<&Trigger> = dispatch.arms.iter().map(|arm| &arm.trigger).collect();
         let (free, before) = if dispatch.of_tokens {
@@ -251,7 +251,7 @@ impl Lowering<'_> {
         self.builder.alt(ways)
     }
 
-    /// Text without triggers, and for each trigger the texts that end with it and have none before.
+    /// Returns text without triggers, and for each trigger the texts that end with it and contain none before.
     fn free_text(&mut self, triggers: &[&Trigger], excludes: &[Trigger]) -> (ExprId, Vec<ExprId>) {
         let mut text = |trigger: &Trigger| match trigger {
             Trigger::Text(text) => self.builder.bytes(text.as_bytes()),

@@ -1,10 +1,13 @@
-//! `Token(…)`, `ExcludeToken(…)`, `TagDispatch(…)`, `TokenTagDispatch(…)`, `Regex(…)` and `Substring(…)`, as `XGrammar` writes them.
+//! `Token(…)`, `ExcludeToken(…)`, `TagDispatch(…)`, `TokenTagDispatch(…)`, `Regex(…)` and `Substring(…)`, in the
+//! notation of `XGrammar`.
 //!
 //! ```text
 //! root ::= TagDispatch(("<call>", body), loop_after_dispatch=true, excludes=("</answer>",))
 //!                      └ a list ──────┘  └ a named value ──────┘
 //! ```
-//! A call is one token for the parser: its name, with the parenthesis right behind it, up to the parenthesis that closes it. A grammar with a rule of such a name means the rule.
+//!
+//! A call is one token for the parser, from its name, directly followed by the parenthesis, up to the closing
+//! parenthesis. In a grammar with a rule of such a name, the name means the rule.
 
 use maskwright_grammar::{CharSet, Grammar, GrammarBuilder, Span, TokenRef, TokenSet};
 
@@ -12,14 +15,14 @@ use super::ast::{Arm, Dispatch, Trigger};
 use crate::notation::substring;
 use crate::regex::{self, Dialect};
 
-/// The names.
+/// The names of the macros.
 pub(super) const NAMES: [&str; 6] =
     ["Token", "ExcludeToken", "TagDispatch", "TokenTagDispatch", "Regex", "Substring"];
 
-/// More chunks of a substring than this are refused.
+/// The maximum number of chunks of a substring.
 const CHUNKS: usize = 100_000;
 
-/// What stands between the parentheses.
+/// An argument between the parentheses.
 #[derive(Debug)]
 pub(super) struct Argument {
     /// `name=`.
@@ -36,7 +39,7 @@ pub(super) enum Value {
     List(Vec<Argument>),
 }
 
-/// What a call stands for.
+/// The meaning of a call.
 #[derive(Debug)]
 pub(super) enum Meaning {
     Token(TokenSet),
@@ -44,10 +47,10 @@ pub(super) enum Meaning {
     Quoted(Grammar),
 }
 
-/// What is wrong: where, what, and the way out.
+/// An error: the place, what is wrong, and how to fix it.
 pub(super) type Wrong = (Span, String, String);
 
-/// What the macro of this name means with these arguments.
+/// Returns the meaning of the macro with these arguments.
 pub(super) fn read(name: &str, arguments: Vec<Argument>, call: Span) -> Result<Meaning, Wrong> {
     match name {
         "Token" | "ExcludeToken" => {
@@ -101,7 +104,7 @@ fn pattern(arguments: &[Argument], call: Span) -> Result<Grammar, Wrong> {
                         'i' => options.ignore_case = true,
                         'm' => options.multi_line = true,
                         's' => options.dot_all = true,
-                        // Patterns are read in characters anyway.
+                        // Patterns use characters anyway.
                         'u' => {}
                         _ => {
                             return Err(wrong(
@@ -133,7 +136,7 @@ fn pattern(arguments: &[Argument], call: Span) -> Result<Grammar, Wrong> {
     if !is_in_json {
         return Ok(grammar);
     }
-    // What may stand in a string of JSON as it is.
+    // The characters that need no escape in a JSON string.
     let mut g = GrammarBuilder::new();
     let plain = CharSet::from_ranges([('\0', '\u{1f}'), ('"', '"'), ('\\', '\\')]).complement();
     let plain = g.class(plain);
@@ -146,7 +149,7 @@ fn pattern(arguments: &[Argument], call: Span) -> Result<Grammar, Wrong> {
     g.finish(root).map_err(|error| (argument.span, error.to_string(), help.into()))
 }
 
-/// Any run of neighbouring chunks. An empty chunk adds nothing to a run.
+/// Returns any run of adjacent chunks. An empty chunk adds nothing to a run.
 fn chunks(arguments: &[Argument], call: Span) -> Result<Grammar, Wrong> {
     if arguments.len() > CHUNKS {
         let message = format!("{} chunks are more than the limit of {CHUNKS}", arguments.len());
@@ -209,7 +212,7 @@ fn dispatch(arguments: Vec<Argument>, of_tokens: bool, call: Span) -> Result<Dis
     Ok(found)
 }
 
-/// Refuses triggers of which nobody could tell which one was written.
+/// Refuses triggers that could not be distinguished in a text.
 fn check(dispatch: &Dispatch, call: Span) -> Result<(), Wrong> {
     for (at, arm) in dispatch.arms.iter().enumerate() {
         let others =

@@ -1,4 +1,4 @@
-//! Grammars in the `root ::= …` notation that users of `XGrammar` know. [GBNF](crate::gbnf) is read by the same code.
+//! Grammars in the `root ::= …` notation of `XGrammar`. The same code reads [GBNF](crate::gbnf).
 //!
 //! ```
 //! use maskwright_frontend::ebnf;
@@ -13,21 +13,20 @@
 //! assert!(warnings.is_empty());
 //! ```
 //!
-//! The notation is described, with examples that the tests run, in `docs/ebnf.md`. The way of a
-//! grammar through this folder:
+//! The notation is described in `docs/ebnf.md`, with examples that the tests run. The modules, in the order in which a
+//! grammar passes through them:
 //!
-//! | file      | from → to                                                                         |
-//! |-----------|-----------------------------------------------------------------------------------|
-//! | `lex`     | text → tokens; literals, classes and bounds are read here                         |
-//! | `parse`   | tokens → [`ast::Document`], with spans                                            |
-//! | `resolve` | names → rules: undefined, defined twice, no root, not reachable                   |
-//! | `lower`   | rules → [`Grammar`], without the rules that `root` does not reach                 |
+//! | file | from → to |
+//! |---|---|
+//! | `lex` | text → tokens; literals, classes and bounds are read here |
+//! | `parse` | tokens → [`ast::Document`], with spans |
+//! | `resolve` | names → rules: undefined, defined twice, no root, not reachable |
+//! | `lower` | rules → [`Grammar`], without the rules that `root` does not reach |
 //!
 //! # Errors and warnings
 //!
-//! Whatever is wrong comes back as [`Diagnostic`]s with places, several at a time where that makes
-//! sense and at most [`MAX_REMARKS`] of them. Nothing is repaired silently: a source with an error
-//! gives no grammar.
+//! Errors are returned as [`Diagnostic`]s with places, several at a time where that is useful and at most
+//! [`MAX_REMARKS`] of them. Nothing is repaired silently: a source with an error gives no grammar.
 //!
 //! ```
 //! # use maskwright_frontend::ebnf;
@@ -45,8 +44,8 @@
 //!
 //! # Limits
 //!
-//! A source may come from anybody. Every way in which it could grow is bounded by [`Limits`], and all
-//! passes take time and memory in proportion to the source.
+//! A source may be untrusted. Every way in which it could grow is bounded by [`Limits`], and all passes take time and
+//! memory proportional to the source.
 
 pub mod ast;
 mod attributes;
@@ -64,16 +63,16 @@ pub use lower::lower;
 pub use parse::parse;
 pub(crate) use parse::parse_as;
 
-/// The two notations that are read here; they differ in little.
+/// The two similar notations that are read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
-    /// The one of this module.
+    /// The notation of this module.
     Ebnf,
-    /// The one of [`crate::gbnf`].
+    /// The notation of [`crate::gbnf`].
     Gbnf,
 }
 
-/// How a source is read.
+/// The options for reading a source.
 ///
 /// ```
 /// use maskwright_frontend::ebnf::Options;
@@ -85,24 +84,24 @@ pub(crate) enum Notation {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// The rule that a whole text must match; `root` unless told otherwise.
+    /// The rule that a whole text must match; `root` by default.
     pub root: String,
-    /// How large a source may be.
+    /// The limits on the size of a source.
     pub limits: Limits,
 }
 
-/// How large a source may be.
+/// The limits on the size of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// The length of the source in bytes; 16 MiB unless told otherwise.
+    /// The length of the source in bytes; 16 MiB by default.
     pub source_bytes: usize,
-    /// The number of rules; 200,000 unless told otherwise.
+    /// The number of rules; 200,000 by default.
     pub rules: usize,
-    /// How many groups may be open at once; 250 unless told otherwise. Lowering calls itself once for
-    /// every open group, so a much greater depth wants a larger stack as well.
+    /// The maximum number of groups that are open at the same time; 250 by default. Lowering recurses once per open
+    /// group, so a much greater depth needs a larger stack.
     pub depth: usize,
-    /// The greatest number in a repetition `{n,m}`; 1,000,000 unless told otherwise.
+    /// The greatest number in a repetition `{n,m}`; 1,000,000 by default.
     pub repetition: u32,
 }
 
@@ -118,7 +117,7 @@ impl Default for Limits {
     }
 }
 
-/// Reads a source and lowers it: the grammar with its warnings, or the errors.
+/// Reads a source and lowers it. Returns the grammar with its warnings, or the errors.
 pub fn grammar(source: &str, options: &Options) -> Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>> {
     let document = parse(source, options)?;
     lower(&document, options)

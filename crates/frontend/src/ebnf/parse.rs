@@ -1,7 +1,7 @@
-//! From tokens to the [`Document`].
+//! Parses tokens into a [`Document`].
 //!
-//! The parser keeps the groups that are open on a stack of its own, not on the machine's, and goes on
-//! after an error, so that one reading shows them all.
+//! The parser keeps open groups on an explicit stack, and continues after an error, so that one pass reports all
+//! errors.
 
 use maskwright_automata::must_stop;
 use maskwright_grammar::{Cause, Diagnostic, Span};
@@ -14,7 +14,7 @@ use super::{
 use crate::notation::remarks::Remarks;
 use crate::stopped::stopped;
 
-/// Reads a source. On failure gives all errors that were found, in the order of their places.
+/// Reads a source. On failure it returns all errors, in the order of their places.
 pub fn parse(source: &str, options: &Options) -> Result<Document, Vec<Diagnostic>> {
     parse_as(Notation::Ebnf, source, options)
 }
@@ -81,7 +81,7 @@ impl Parser<'_> {
         Document { rules }
     }
 
-    /// Reports what stands before the first rule, once. After it, everything belongs to some rule.
+    /// Reports text before the first rule, once. After that, everything belongs to some rule.
     fn before_first_rule(&mut self) {
         let Some(first) = self.next_in_rule() else { return };
         while self.next_in_rule().is_some() {}
@@ -92,7 +92,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands after `::=`, up to the next rule.
+    /// Reads the body of a rule, after `::=` and up to the next rule.
     fn body(&mut self, head: Span) -> Alternation {
         let mut outer: Vec<Group> = Vec::new();
         let mut group = Group::new(Span::at(head.end));
@@ -125,7 +125,7 @@ impl Parser<'_> {
                     None => self.unopened(span, head.start),
                 },
                 Kind::Define => self.define_without_name(span),
-                // `next_in_rule` stops before a head, and attributes stand right behind one.
+                // `next_in_rule` stops before a head, and attributes directly follow one.
                 Kind::Head | Kind::Attributes(_) => {}
             }
         }
@@ -138,12 +138,13 @@ impl Parser<'_> {
         group.finish()
     }
 
-    /// The next token, unless a new rule begins there.
+    /// Returns the next token, unless a new rule begins there.
     fn next_in_rule(&mut self) -> Option<Token> {
         self.tokens.next_if(|token| token.kind != Kind::Head)
     }
 
-    /// A repetition of what was read last, `depth` groups deep. GBNF repeats a repetition without parentheses.
+    /// Applies a repetition to the last item, `depth` groups deep. In GBNF a repetition may be repeated without
+    /// parentheses.
     fn repeat(&mut self, group: &mut Group, depth: usize, repeat: Repeat) {
         if self.notation == Notation::Gbnf && group.items.last().is_some_and(|item| item.repeat.is_some()) {
             if depth + group.last_height >= self.limits.depth {
@@ -187,8 +188,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the rule from `start` to here has an error already. A literal that is not closed, for
-    /// example, swallows parentheses, and complaints about those would only distract.
+    /// Checks whether the rule from `start` to here already has an error. An unclosed literal, for example, may contain
+    /// parentheses, and errors about those would only distract.
     fn is_damaged(&mut self, start: usize) -> bool {
         let end = self.tokens.peek().map_or(self.source.len(), |token| token.span.start);
         self.errors.any_within(start, end.max(start + 1))
@@ -204,16 +205,16 @@ impl Parser<'_> {
     }
 }
 
-/// A group, or the body of a rule, as far as it was read.
+/// An unfinished group or body of a rule.
 struct Group {
     /// The parenthesis that opened it.
     open: Span,
     alternatives: Vec<Sequence>,
-    /// The items of the alternative that is being read.
+    /// The items of the unfinished alternative.
     items: Vec<Item>,
-    /// Where that alternative begins.
+    /// The start of that alternative.
     start: usize,
-    /// How deep groups nest in its items, and in the one that was read last.
+    /// The nesting depth of groups in all its items, and in the last item.
     height: usize,
     last_height: usize,
 }
@@ -228,7 +229,7 @@ impl Group {
         self.last_height = 0;
     }
 
-    /// Puts the last item, with its repetition, into a group of its own.
+    /// Wraps the last item, with its repetition, in a group.
     fn enclose_last(&mut self) {
         let Some(item) = self.items.pop() else { return };
         let span = Span::new(item.span.start, item.end());

@@ -1,4 +1,4 @@
-//! What the names mean: which rule each stands for, and which rules matter.
+//! Resolves names: which rule each stands for, and which rules are reachable.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,15 +11,15 @@ use crate::stopped::stopped;
 
 /// The names of a document, all of them known.
 pub(super) struct Scope<'a> {
-    /// Every rule's place in the document.
+    /// The index of every rule in the document.
     pub(super) rules: HashMap<&'a str, usize>,
-    /// The place of the root.
+    /// The index of the root.
     pub(super) root: usize,
     /// Whether the root mentions the rule, directly or through others.
     pub(super) reachable: Vec<bool>,
 }
 
-/// Looks up every name.
+/// Resolves every name.
 pub(super) fn resolve<'a>(document: &'a Document, options: &Options) -> Result<Scope<'a>, Vec<Diagnostic>> {
     let mut errors = Remarks::default();
     let rules = index_rules(document, &mut errors);
@@ -47,7 +47,7 @@ fn index_rules<'a>(document: &'a Document, errors: &mut Remarks) -> HashMap<&'a 
     rules
 }
 
-/// Reports every name that no rule has, where it is first used.
+/// Reports every undefined name, at its first use.
 fn find_undefined(document: &Document, rules: &HashMap<&str, usize>, errors: &mut Remarks) {
     let mut reported = HashSet::new();
     for rule in &document.rules {
@@ -57,7 +57,8 @@ fn find_undefined(document: &Document, rules: &HashMap<&str, usize>, errors: &mu
         }
         for (name, span) in rule.body.references() {
             if !rules.contains_key(name) && reported.insert(name) {
-                // Looking for a near name costs much more than the rest, so nobody looks for what is not shown.
+                // A search for a similar name costs much more than the rest, so it is skipped for errors that are not
+                // shown.
                 let help =
                     if errors.is_full() { String::new() } else { undefined_help(name, document, rules) };
                 errors.push(Diagnostic::error(span, format!("rule `{name}` is not defined")).with_help(help));
@@ -87,7 +88,7 @@ fn missing_root(document: &Document, root: &str) -> Diagnostic {
         .with_help(format!("add `{root} ::= {candidate}`, or name another rule to begin with"))
 }
 
-/// Which rules the root needs: a walk over the mentions.
+/// Returns the rules that the root needs: a walk over the mentions.
 fn find_reachable(document: &Document, rules: &HashMap<&str, usize>, root: usize) -> Vec<bool> {
     let mut reachable = vec![false; document.rules.len()];
     let mut work = vec![root];

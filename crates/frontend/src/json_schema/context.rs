@@ -1,4 +1,5 @@
-//! What all stages share: the options, the report, the errors so far, and whether the work goes on.
+//! The state that all stages share: the options, the report, the problems found so far, and whether lowering has
+//! stopped.
 
 use maskwright_automata::must_stop;
 
@@ -8,20 +9,21 @@ use super::path::PathId;
 use super::report::{Coverage, Note, Report};
 use crate::stopped::{STOPPED, STOPPED_HELP};
 
-/// How many clashes are kept for the error about a schema that nothing satisfies.
+/// The maximum number of clashes kept for the error about an unsatisfiable schema.
 const MAX_CLASHES: usize = 20;
 
-/// The options, the report, and the problems met so far.
+/// The options, the report, and the problems found so far.
 #[derive(Debug)]
 pub(crate) struct Context<'s> {
     pub(crate) options: &'s Options,
     pub(crate) report: Report,
     pub(crate) error: SchemaError,
-    /// The schema that is being lowered.
+    /// The place of the schema that is being lowered.
     pub(crate) here: PathId,
-    /// Places that no value satisfies. They are an error only if no document is left.
+    /// Places that no value satisfies, at most [`MAX_CLASHES`]. They become an error only if the grammar allows no
+    /// document.
     clashes: Vec<Problem>,
-    /// How many there are in all.
+    /// The number of clashes found, including those not kept.
     pub(crate) clash_count: usize,
     is_halted: bool,
 }
@@ -40,7 +42,7 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// For doing the same work again. Places and what was said of them stay.
+    /// Prepares for lowering the same schemas once more. Keeps the places, the lines of the report and the problems.
     pub(crate) fn again(self) -> Self {
         Self { report: self.report.again(), here: PathId::ROOT, ..self }
     }
@@ -58,7 +60,7 @@ impl<'s> Context<'s> {
         self.error.insert(problem);
     }
 
-    /// Notes that no value is possible at this place.
+    /// Records that no value is possible at this place.
     pub(crate) fn clash(&mut self, path: PathId, keyword: &'static str, message: &str) {
         self.report.line(path, "", Coverage::Note(Note::NeverWritten));
         self.clash_count += 1;
@@ -69,8 +71,8 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// The error about a schema that no document satisfies: its clashes, unless it is a recursion without an end. Then the clashes are in parts that
-    /// may be left out.
+    /// Returns the error for a schema that no document satisfies. It lists the clashes, unless the cause is an endless
+    /// recursion: then the clashes are in parts that may be left out.
     pub(crate) fn unsatisfiable(mut self, is_endless: bool) -> SchemaError {
         if is_endless {
             return SchemaError::unsatisfiable("", true);
@@ -86,8 +88,8 @@ impl<'s> Context<'s> {
         self.error
     }
 
-    /// Refuses a keyword that cannot be enforced. With [`Strictness::Lenient`] it is only reported, and the answer
-    /// is true: go on without it.
+    /// Handles a keyword that cannot be enforced. With [`Strictness::Lenient`] it is listed in the report, and the
+    /// result is `true`: continue without it. Otherwise it is a problem, and the result is `false`.
     pub(crate) fn unenforceable(
         &mut self,
         path: PathId,
@@ -103,7 +105,7 @@ impl<'s> Context<'s> {
         false
     }
 
-    /// Whether lowering is over: a limit was exceeded, or the work was cancelled.
+    /// Checks whether lowering must end because a limit was exceeded or the work was cancelled.
     pub(crate) fn is_halted(&mut self) -> bool {
         if must_stop() {
             self.halt_for(Reason::Stopped, self.here, "", STOPPED.to_owned(), STOPPED_HELP);
@@ -123,7 +125,7 @@ impl<'s> Context<'s> {
         self.halt(path, keyword, message, &help);
     }
 
-    /// Stops lowering because of a fixed limit.
+    /// Stops lowering because of a limit that no option changes.
     pub(crate) fn halt(&mut self, path: PathId, keyword: &'static str, message: String, help: &str) {
         self.halt_for(Reason::Limit, path, keyword, message, help);
     }

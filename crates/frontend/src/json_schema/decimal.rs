@@ -1,12 +1,12 @@
-//! Numbers compared by value, from their decimal text.
+//! Decimal numbers, read from text and compared exactly.
 //!
-//! `1`, `1.0` and `10e-1` are one number, and `9007199254740993` is not `9007199254740992`: a double could not
-//! tell. A number is kept as sign, digits without zeros at either end, and a power of ten.
+//! `1`, `1.0` and `10e-1` are the same number, and `9007199254740993` differs from `9007199254740992`, which a double
+//! could not represent. A number is a sign, digits without zeros at either end, and a power of ten.
 
 use core::cmp::Ordering;
 
-/// How many zeros are appended in a division. A rest that is left after so many never vanishes: each zero takes
-/// one two and one five from the divisor, which has less than 64 of them.
+/// The maximum number of zeros appended in a division. A remainder that is left after this many never vanishes: each
+/// zero removes one factor two and one factor five from the divisor, which has fewer than 64 of them.
 const MAX_ZEROS: u64 = 64;
 
 /// A number as `± digits × 10^exponent`. Zero has no digits, no sign and the exponent 0.
@@ -18,8 +18,8 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    /// Reads a JSON number. An exponent beyond 64 bits is clamped, which keeps it apart from all others that
-    /// can be written down.
+    /// Reads a JSON number. An exponent beyond 64 bits is clamped, which still differs from every exponent that occurs
+    /// in practice.
     pub(crate) fn parse(text: &str) -> Self {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -58,34 +58,35 @@ impl Decimal {
         &self.digits
     }
 
-    /// The power of ten that the digits are multiplied by.
+    /// Returns the power of ten by which the digits are multiplied.
     pub(crate) fn exponent(&self) -> i64 {
         self.exponent
     }
 
-    /// How many places before the point the number has; 0 and less if it begins behind the point.
+    /// Returns the number of digits before the decimal point; 0 or negative if the first digit is after the point.
     pub(crate) fn magnitude(&self) -> i64 {
         signed(self.digits.len()).saturating_add(self.exponent)
     }
 
-    /// The `i`-th digit of the whole part plus fraction, counted from the place of the first digit.
+    /// Compares two absolute values.
     fn cmp_magnitude(&self, other: &Self) -> Ordering {
         match (self.is_zero(), other.is_zero()) {
             (true, true) => Ordering::Equal,
             (true, false) => Ordering::Less,
             (false, true) => Ordering::Greater,
-            // Digits begin with a non-zero one and end with one, so texts compare like fractions.
+            // The digits begin and end with a non-zero digit, so comparing them as texts compares them as fractions.
             _ => self.magnitude().cmp(&other.magnitude()).then_with(|| self.digits.cmp(&other.digits)),
         }
     }
 
-    /// Whether the number is a multiple of `step`; `None` if the step has more digits than we calculate with.
+    /// Checks whether the number is a multiple of `step`. Returns `None` if the step has too many digits to calculate
+    /// with.
     pub(crate) fn is_multiple_of(&self, step: &Self) -> Option<bool> {
         if self.is_zero() {
             return Some(true);
         }
         let Ok(zeros) = u64::try_from(self.exponent.saturating_sub(step.exponent)) else {
-            // The last digit of this number lies behind that of the step.
+            // The last digit of this number is at a lower place than that of the step.
             return Some(false);
         };
         let modulus = step.digits_as_u64()?;
@@ -98,7 +99,7 @@ impl Decimal {
         Some(rest == 0)
     }
 
-    /// The digits as a number, if they are not too many.
+    /// Returns the digits as a number, if there are at most 18.
     pub(crate) fn digits_as_u64(&self) -> Option<u64> {
         if self.digits.len() > 18 {
             return None;
@@ -110,8 +111,8 @@ impl Decimal {
         self.exponent >= 0
     }
 
-    /// The number as a count: `Err(true)` if it is a whole number that is too large, `Err(false)` if it is
-    /// no count at all.
+    /// Returns the number as a count: `Err(true)` for a whole number that is too large, and `Err(false)` for a number
+    /// that is not a count.
     pub(crate) fn to_count(&self) -> Result<u32, bool> {
         let Ok(zeros) = u32::try_from(self.exponent.min(20)) else { return Err(false) };
         if self.negative {

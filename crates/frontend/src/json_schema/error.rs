@@ -1,7 +1,7 @@
-//! When a schema cannot be turned into a grammar.
+//! Errors for schemas that cannot be turned into a grammar.
 //!
-//! An error is a list of problems, so that all of them can be fixed at once. Each has the JSON pointer of the place, the
-//! keyword, what is wrong and what to do:
+//! An error is a list of problems, so that all of them can be fixed at once. Each problem names the JSON pointer of the
+//! place, the keyword, what is wrong and what to do:
 //!
 //! ```text
 //! /properties/a/multipleOf: `multipleOf` must be a number above 0; fix the value or remove the keyword
@@ -11,26 +11,26 @@ use core::fmt;
 
 use crate::problems::{Problems, write_at};
 
-/// Why a schema was refused.
+/// The reasons why a schema was refused.
 pub type SchemaError = Problems<Problem>;
 
-/// A recursion without an end, and what to do about it.
+/// The message and help for an endless recursion.
 pub(crate) const ENDLESS: (&str, &str) =
     ("the recursion never ends: every value must contain another one", "make one of the references optional");
 
-/// One thing that is wrong with a schema.
+/// One problem of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind of problem this is.
+    /// The kind of problem.
     pub reason: Reason,
-    /// The JSON pointer of the keyword, or of the schema if the problem is not about one keyword. The empty
-    /// text is the whole document.
+    /// The JSON pointer of the keyword, or of the schema if the problem does not concern a single keyword. Empty for
+    /// the whole document.
     pub pointer: String,
-    /// The keyword, or the empty text if the problem is not about one keyword.
+    /// The keyword, or empty if the problem does not concern a single keyword.
     pub keyword: String,
-    /// What is wrong, as a sentence without a full stop.
+    /// The description of the problem, as a sentence without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// The suggested fix.
     pub help: String,
 }
 
@@ -42,21 +42,22 @@ pub enum Reason {
     NotJson,
     /// A keyword has a value that the standard does not allow.
     Malformed,
-    /// The keyword is valid, but cannot be enforced.
+    /// A keyword is valid but cannot be enforced.
     Unsupported,
     /// A reference leads nowhere, or only back to itself.
     Reference,
-    /// No document at all satisfies the schema.
+    /// No document satisfies the schema.
     Unsatisfiable,
     /// The schema is larger than a limit.
     Limit,
-    /// The work was told to stop.
+    /// The work was cancelled.
     Stopped,
 }
 
 impl SchemaError {
-    /// No document satisfies a schema, as was found out when its grammar was compiled: every value must contain another one, or more values must differ than
-    /// there are.
+    /// Returns the error for a schema whose grammar turned out empty when it was compiled: either every value must
+    /// contain another one (`is_endless`), or more values must differ than exist, or a required key has no possible
+    /// value.
     pub fn unsatisfiable(pointer: &str, is_endless: bool) -> Self {
         let (message, help) = if is_endless {
             ENDLESS

@@ -1,4 +1,4 @@
-//! JSON as the frontend reads it: one value, borrowed from the schema's text.
+//! The JSON values that the frontend reads, borrowed from the schema's text.
 //!
 //! ```text
 //! {"type": "string", "maxLength": 20}
@@ -6,12 +6,12 @@
 //! Object ─ [("type", String "string"), ("maxLength", Number "20")]      one allocation, four slices of the text
 //! ```
 //!
-//! A value owns nothing but its lists: strings are slices of the schema unless they contain an escape, numbers keep their
-//! digits, and an object is a list of members. Only a large object has an index, since a short list is searched faster
-//! than a key is hashed.
+//! A value allocates only its lists. Strings are slices of the schema unless they contain an escape, numbers keep their
+//! digits, and an object is a list of members. Only a large object has an index, because searching a short list is
+//! faster than hashing a key.
 //!
-//! The reader answers `None` to everything that is not JSON. Then `serde_json` reads the text again, and its error names
-//! line and column.
+//! The reader returns `None` for everything that is not JSON. Then `serde_json` reads the text again, and its error
+//! names line and column.
 
 use std::borrow::Cow;
 
@@ -20,29 +20,29 @@ use std::borrow::Cow;
 pub(crate) enum Value<'t> {
     Null,
     Bool(bool),
-    /// The digits as they stand in the text.
+    /// The digits as written in the text.
     Number(Cow<'t, str>),
     String(Cow<'t, str>),
     Array(Box<[Value<'t>]>),
     Object(Members<'t>),
 }
 
-/// The members of an object, in the order of the text. A key that is repeated has the last value, at the first place.
+/// The members of an object, in the order of the text. A repeated key keeps its first place and its last value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Members<'t> {
     list: Box<[(Cow<'t, str>, Value<'t>)]>,
-    /// The places of the members in the order of their keys; empty for a short list.
+    /// The positions of the members, sorted by key; empty for a short list.
     by_key: Box<[u32]>,
 }
 
-/// Up to this many members are searched one by one.
+/// The largest number of members that are searched linearly.
 const MAX_SEARCHED_MEMBERS: usize = 12;
 
-/// How many levels this reader descends. Deeper texts are left to `serde_json`, which has a limit of its own.
+/// The nesting limit of this reader. Deeper texts are left to `serde_json`, which has its own limit.
 const MAX_DEPTH: usize = 100;
 
 impl<'t> Value<'t> {
-    /// Reads a text; `None` if it is not JSON or nested too deep for this reader.
+    /// Reads a text. Returns `None` if it is not JSON or is nested too deeply for this reader.
     pub(crate) fn read(text: &'t str, depth: usize) -> Option<Self> {
         let mut reader =
             Reader { text, at: 0, items: Vec::with_capacity(16), members: Vec::with_capacity(64) };
@@ -51,7 +51,7 @@ impl<'t> Value<'t> {
         (reader.at == text.len()).then_some(value)
     }
 
-    /// The same value. The caller has checked that it is not nested too deep.
+    /// Borrows a `serde_json` value. The caller has checked its nesting depth.
     pub(crate) fn of(value: &'t serde_json::Value) -> Self {
         match value {
             serde_json::Value::Null => Self::Null,
@@ -66,7 +66,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// The value of a key, if this is an object that has it.
+    /// Returns the value of a key, if this is an object that has it.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         self.as_object()?.get(key)
     }
@@ -93,7 +93,7 @@ impl<'t> Value<'t> {
 }
 
 impl<'t> Members<'t> {
-    /// Members whose keys differ.
+    /// Builds members from a list without repeated keys.
     fn new(list: Box<[(Cow<'t, str>, Value<'t>)]>) -> Self {
         let mut by_key: Box<[u32]> = Box::default();
         if list.len() > MAX_SEARCHED_MEMBERS {
@@ -103,7 +103,7 @@ impl<'t> Members<'t> {
         Self { list, by_key }
     }
 
-    /// Members some of whose keys may be equal.
+    /// Builds members from a list that may repeat keys.
     fn distinct(members: std::vec::Drain<'_, (Cow<'t, str>, Value<'t>)>) -> Self {
         let found = Self::new(members.collect());
         let repeats = if found.by_key.is_empty() {
@@ -140,7 +140,7 @@ impl<'t> Members<'t> {
         self.position(key).map(|at| &self.list[at].1)
     }
 
-    /// The place of a key.
+    /// Returns the position of a key.
     pub(crate) fn position(&self, key: &str) -> Option<usize> {
         if self.by_key.is_empty() {
             return self.list.iter().position(|(one, _)| one == key);
@@ -178,7 +178,7 @@ impl<'m, 't> IntoIterator for &'m Members<'t> {
     }
 }
 
-/// A place in the text, and the parts of the arrays and objects that are open there.
+/// A position in the text, and the finished parts of the arrays and objects that are open there.
 struct Reader<'t> {
     text: &'t str,
     at: usize,
@@ -234,13 +234,13 @@ impl<'t> Reader<'t> {
         Some(Value::Array(self.items.drain(first..).collect()))
     }
 
-    /// Whether the bracket follows at once.
+    /// Skips blanks, and takes the bracket if it follows.
     fn closes(&mut self, bracket: u8) -> bool {
         self.blanks();
         self.expect(bracket).is_some()
     }
 
-    /// After a part: whether the list ends, or goes on after a comma.
+    /// Reads what follows an item or a member: `true` for the closing bracket, `false` for a comma.
     fn ends(&mut self, bracket: u8) -> Option<bool> {
         if self.closes(bracket) {
             return Some(true);
@@ -295,7 +295,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// Four hexadecimal digits.
+    /// Reads four hexadecimal digits.
     fn unit(&mut self) -> Option<u32> {
         let mut unit = 0;
         for _ in 0..4 {
@@ -323,7 +323,7 @@ impl<'t> Reader<'t> {
         Some(Value::Number(Cow::Borrowed(self.text.get(start..self.at)?)))
     }
 
-    /// At least one digit.
+    /// Reads one or more digits.
     fn digits(&mut self) -> Option<()> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.peek() {
@@ -367,7 +367,7 @@ impl<'t> Reader<'t> {
 mod tests {
     use super::*;
 
-    /// What `serde_json` reads is what we read, and what it refuses we refuse.
+    /// This reader accepts and refuses the same texts as `serde_json`.
     #[test]
     fn agrees_with_serde() {
         let texts = [
@@ -406,7 +406,7 @@ mod tests {
         }
     }
 
-    /// `serde_json` gives every exponent a sign; here numbers stay as they are written.
+    /// `serde_json` gives every exponent a sign; this reader keeps numbers as written.
     #[test]
     fn numbers_keep_their_digits() {
         let number = |text| Some(Value::Number(Cow::Borrowed(text)));

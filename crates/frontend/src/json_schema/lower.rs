@@ -1,4 +1,4 @@
-//! The driver: a schema in, a grammar and a report out.
+//! Runs the stages: from a schema to a grammar and a report.
 
 use maskwright_grammar::Grammar;
 
@@ -13,8 +13,8 @@ use super::schemas::{Source, load, metaschemas};
 
 /// Lowers a whole document.
 ///
-/// Three things become known only on the way: which other documents are referred to, whether the dynamic scope
-/// matters, and which values of keys are impossible. Then the work is done again with what was missing.
+/// Three facts become known only during the work: which other documents references lead to, whether the dynamic scope
+/// matters, and which keys have no possible value. When a pass finds such a fact, the work is repeated with it.
 pub(super) fn lower(root: &Value<'_>, options: &Options) -> Result<(Grammar, Report), SchemaError> {
     let mut fetched: Vec<(String, serde_json::Value)> = Vec::new();
     let mut tracks_scopes = false;
@@ -47,7 +47,7 @@ pub(super) fn lower(root: &Value<'_>, options: &Options) -> Result<(Grammar, Rep
     }
 }
 
-/// The missing documents that the caller's resolver finds, or that are well known.
+/// Returns the missing documents that the caller's resolver finds or that are well known.
 fn fetch(
     missing: &[String],
     known: &[(String, serde_json::Value)],
@@ -69,7 +69,7 @@ fn fetch(
     found
 }
 
-/// Whether arrays and objects are nested deeper than the limit. All other walks may recurse after this one.
+/// Checks whether arrays and objects are nested deeper than the limit. After this check, all other walks may recurse.
 pub(super) fn is_deeper(value: &serde_json::Value, limit: usize) -> bool {
     use serde_json::Value;
     let mut work = vec![(value, 0)];

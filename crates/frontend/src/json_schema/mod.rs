@@ -1,4 +1,4 @@
-//! JSON Schema, lowered to the grammar representation.
+//! Lowers JSON Schema to the grammar representation.
 //!
 //! ```
 //! use maskwright_frontend::json_schema::{Options, grammar};
@@ -14,8 +14,9 @@
 //! assert_eq!(report.entries()[0].pointer, "/type");
 //! ```
 //!
-//! Every text that the grammar allows is a JSON document that satisfies the schema, and every document that satisfies
-//! it can be written in some spelling. What the frontend cannot enforce it refuses, by JSON pointer:
+//! Every text that the grammar allows is a JSON document that satisfies the schema. Every document that satisfies the
+//! schema can be written in at least one spelling. Keywords that the frontend cannot enforce are refused, each with its
+//! JSON pointer:
 //!
 //! ```
 //! # use maskwright_frontend::json_schema::{Options, grammar};
@@ -40,17 +41,17 @@
 //!
 //! # Decisions
 //!
-//! - **Order of keys**: `properties` in the schema's order, then `required` names that are not listed there, then
-//!   other keys in any order; for merged schemas from left to right. Optional keys may be left out. [`KeyOrder::Any`]
-//!   lifts the order. No key is repeated.
-//! - **Spelling**: keys that the schema names, and the values of `enum` and `const`, have one spelling: strings escape
-//!   only quotes, backslashes and control characters; numbers keep the digits of the schema, and `1.0` may also
-//!   be written `1`. Everything else may be spelled in any way that JSON allows, numbers with as many digits as [`Numbers`] says.
-//! - **Integers** are written in plain digits: not `1.0`, not `1e2`. Numbers with bounds other than zero are
-//!   written without an exponent.
-//! - **White space** between tokens as [`Whitespace`] says, none around the whole value.
-//! - **Dialects**: draft-04 to 2020-12 by `$schema`, 2020-12 without one. Keywords that are newer than the draft say
-//!   nothing; the old spellings of `definitions`, `dependencies` and tuple `items` are always understood. Up
+//! - **Order of keys**: `properties` in the schema's order, then `required` names that `properties` does not list, then
+//!   other keys in any order. Merged schemas contribute their keys from left to right. Optional keys may be left out.
+//!   [`KeyOrder::Any`] allows every order. No key is repeated.
+//! - **Spelling**: keys that the schema names, and the values of `enum` and `const`, have one spelling. Strings escape
+//!   only quotes, backslashes and control characters; numbers keep the digits of the schema, and `1.0` may also be
+//!   written `1`. Everything else may be spelled in any way that JSON allows; [`Numbers`] limits the length of numbers.
+//! - **Integers** are written in plain digits: not `1.0`, not `1e2`. Numbers with a bound other than zero are written
+//!   without an exponent.
+//! - **White space** is allowed between tokens as [`Whitespace`] says, and never around the whole value.
+//! - **Dialects**: draft-04 to 2020-12, chosen by `$schema`; 2020-12 without one. Keywords newer than the draft
+//!   constrain nothing. The old spellings of `definitions`, `dependencies` and tuple `items` are always understood. Up
 //!   to draft-07 the keywords beside a `$ref` are ignored.
 //! - **Annotations**, unknown keywords and unknown formats constrain nothing, as the standard says, and are listed in
 //!   the [`Report`].
@@ -85,7 +86,7 @@ pub use to_regex::to_regex;
 /// Stands for any JSON value, in place of a schema's text.
 const ANY: &str = "$$ANY$$";
 
-/// How deep the text of a schema may be nested: the recursion limit of `serde_json`.
+/// The nesting limit for a schema's text: the recursion limit of `serde_json`.
 const MAX_TEXT_DEPTH: usize = 128;
 
 /// Lowers a schema, given as text.
@@ -118,7 +119,7 @@ pub fn grammar_of(schema: &serde_json::Value, options: &Options) -> Result<(Gram
 }
 
 fn not_json(error: &serde_json::Error) -> SchemaError {
-    // serde_json tells this apart from other syntax errors only in words.
+    // serde_json reports this error only in its message; its category is that of any syntax error.
     if error.to_string().starts_with("recursion limit exceeded") {
         let message = format!(
             "line {}: the schema is nested more than {MAX_TEXT_DEPTH} levels deep, the limit of the JSON reader",

@@ -1,4 +1,4 @@
-//! What the caller may choose.
+//! The options that the caller may choose.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// How a schema is turned into a grammar. The default is what a server wants.
+/// The options for turning a schema into a grammar.
 ///
 /// ```
 /// use maskwright_frontend::json_schema::{KeyOrder, Options, Whitespace};
@@ -21,56 +21,58 @@ use serde_json::Value;
 #[serde(default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Which white space may stand between the tokens of the document.
+    /// The white space that is allowed between the tokens of the document.
     pub whitespace: Whitespace,
-    /// In which order the keys of an object may be written.
+    /// The order in which the keys of an object may be written.
     pub key_order: KeyOrder,
-    /// How closed objects are, and what happens to what cannot be enforced.
+    /// How closed objects are, and how keywords that cannot be enforced are treated.
     pub strictness: Strictness,
-    /// How many digits a number may have.
+    /// How long a number may be.
     pub numbers: Numbers,
-    /// Whether a `format` constrains anything.
+    /// Whether `format` is enforced.
     pub formats: Formats,
-    /// Where other documents come from that a `$ref` names.
+    /// Finds the other documents that a `$ref` names.
     #[serde(skip)]
     pub resolver: Option<Resolver>,
-    /// How large a schema may be.
+    /// The limits on the size of a schema.
     pub limits: Limits,
 }
 
-/// Which white space may stand between the tokens of the document. There is never any before or after the
-/// whole value, so that a finished document is known to be finished.
+/// The white space that is allowed between the tokens of the document. None is allowed before or after the whole value,
+/// so that a finished document can be recognized as finished.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Whitespace {
-    /// Any JSON white space, at most `max_run` characters in one place. The bound keeps a model from
-    /// writing blanks for ever.
+    /// Any JSON white space, at most `max_run` characters in one place. The bound keeps a model from writing blanks
+    /// forever.
     Flexible {
-        /// The greatest number of characters in one place.
+        /// The maximum number of characters in one place.
         max_run: u32,
     },
-    /// What people write: nothing or one space, and behind an opening bracket or a comma and before a closing bracket also a line break and at most 40 spaces or tabs. There is
-    /// nothing before a comma. Small models that may write more white space do so.
+    /// The white space that people write: nothing or one space; after an opening bracket or a comma and before a
+    /// closing bracket also a line break with at most 40 spaces or tabs. Never anything before a comma. The bound keeps
+    /// small models from writing more and more white space.
     Tidy,
     /// None at all: `{"a":[1,2]}`.
     Compact,
-    /// Whatever matches a regular expression as a whole, in each place between two tokens.
+    /// Any text that fully matches a regular expression, in each place between two tokens.
     Pattern(String),
     /// One space after commas and colons, and nowhere else: `{"a": [1, 2]}`.
     Spaced,
-    /// Pretty-printed: each item and member on a line of its own, indented by this many spaces a level. Documents
-    /// may nest [`Limits::nesting`] levels deep.
+    /// Pretty-printed: each item and member on a separate line, indented by this many spaces per level. Documents may
+    /// nest [`Limits::nesting`] levels deep.
     Indent(u32),
-    /// The first break that is written decides for the whole document: none, one space, or an indentation by two
-    /// or four spaces or a tab. Indented documents may nest [`Limits::nesting`] levels deep.
+    /// The first break that is written decides the style of the whole document: no break, one space, or a line break
+    /// with an indentation of two spaces, four spaces or a tab. Indented documents may nest [`Limits::nesting`] levels
+    /// deep.
     Natural,
 }
 
 impl FromStr for Whitespace {
     type Err = String;
 
-    /// A style by its name: `compact`, `flexible:8`, `indent:2`.
+    /// Reads a style by name: `compact`, `flexible:8`, `indent:2`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (style, number) = match text.split_once(':') {
             None => (text, None),
@@ -95,7 +97,7 @@ impl FromStr for Whitespace {
     }
 }
 
-/// In which order the keys of an object may be written.
+/// The order in which the keys of an object may be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -103,24 +105,25 @@ pub enum KeyOrder {
     /// `properties` in the schema's order, then `required` keys that are not listed there, then other keys.
     #[default]
     Schema,
-    /// Every order. Keys that others depend on are states, so objects with many of these are refused: see [`Limits::states`].
+    /// Any order. Keys on which others depend are tracked in states, so objects with many such keys are refused: see
+    /// [`Limits::states`].
     Any,
 }
 
-/// How closed objects are, and what happens to what cannot be enforced.
+/// How closed objects are, and how keywords that cannot be enforced are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Strictness {
-    /// Every object with `properties` allows no other keys, unless the schema says so, and requires all of them.
+    /// Every object with `properties` allows no other keys unless the schema says so, and requires all of them.
     Strict,
-    /// Every object with `properties` allows no other keys, unless the schema says so; which are required is up to the
-    /// schema.
+    /// Every object with `properties` allows no other keys unless the schema says so. The schema decides which are
+    /// required.
     Closed,
-    /// As the standard says; what cannot be enforced is refused.
+    /// The behavior of the standard. Keywords that cannot be enforced are refused.
     #[default]
     Standard,
-    /// As the standard says; what cannot be enforced is left out, and listed in the report.
+    /// The behavior of the standard. Keywords that cannot be enforced are left out and listed in the report.
     Lenient,
 }
 
@@ -129,8 +132,8 @@ pub enum Strictness {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Numbers {
-    /// What a double can hold: 40 characters, or 40 more than its bounds have, and an exponent up to 259, or 307 behind one digit that is not
-    /// zero. No such number becomes zero or infinite where it is read.
+    /// Numbers that a double can hold: 40 characters, or 40 more than their bounds have, and an exponent up to 259, or
+    /// 307 after a single digit that is not zero. No such number is read as zero or infinity.
     #[default]
     Double,
     /// Any number.
@@ -149,15 +152,15 @@ impl FromStr for Numbers {
     }
 }
 
-/// Whether a `format` constrains anything.
+/// Whether `format` is enforced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Formats {
-    /// The formats of the standard are enforced, and other names are annotations.
+    /// The formats of the standard are enforced; other names are annotations.
     #[default]
     Enforced,
-    /// All formats are annotations. From 2019-09 on, the standard says so where a schema does not ask for more.
+    /// All formats are annotations. From 2019-09 on, this is what the standard says unless a schema requests more.
     Annotation,
 }
 
@@ -173,15 +176,15 @@ impl FromStr for Formats {
     }
 }
 
-/// Where other documents come from: given an address without its fragment, the document, if there is one. Two resolvers are equal if
-/// one is a clone of the other.
+/// Finds other documents: maps an address without its fragment to the document, if it exists. Two resolvers are equal
+/// if one is a clone of the other.
 #[derive(Clone)]
 pub struct Resolver(Arc<Find>);
 
 type Find = dyn Fn(&str) -> Option<Value> + Send + Sync;
 
 impl Resolver {
-    /// Asks a function.
+    /// Wraps a function.
     pub fn new(find: impl Fn(&str) -> Option<Value> + Send + Sync + 'static) -> Self {
         Self(Arc::new(find))
     }
@@ -211,24 +214,24 @@ impl fmt::Debug for Resolver {
     }
 }
 
-/// How large a schema may be before it is refused.
+/// The limits above which a schema is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Limits {
     /// Bytes of schema text.
     pub schema_bytes: usize,
-    /// Levels of JSON nesting inside the schema. A schema text is never read deeper than 128 levels.
+    /// Levels of JSON nesting inside the schema. A schema's text is never read deeper than 128 levels.
     pub depth: usize,
     /// Rules of the grammar: one for each optional property and each referenced schema.
     pub rules: usize,
-    /// Values of all `enum` and `const` keywords together, the parts of arrays and objects included.
+    /// Values of all `enum` and `const` keywords together, including the parts of arrays and objects.
     pub literals: usize,
-    /// Cases that one schema is split into, where combinators meet.
+    /// Cases into which one schema is split where combinators meet.
     pub cases: usize,
-    /// States of one array, object or number whose keywords need counting.
+    /// States of one array, object or number whose keywords require counting.
     pub states: usize,
-    /// Levels of nesting of an indented document: each level has rules of its own.
+    /// Levels of nesting of an indented document: each level has its own rules.
     pub nesting: u32,
     /// Documents that other documents refer to.
     pub documents: usize,
@@ -237,54 +240,54 @@ pub struct Limits {
 }
 
 impl Options {
-    /// The defaults: flexible white space and generous limits.
+    /// Returns the defaults: flexible white space and generous limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Chooses the white space.
+    /// Sets the white space.
     #[must_use]
     pub fn with_whitespace(mut self, whitespace: Whitespace) -> Self {
         self.whitespace = whitespace;
         self
     }
 
-    /// Chooses the order of keys.
+    /// Sets the order of keys.
     #[must_use]
     pub fn with_key_order(mut self, key_order: KeyOrder) -> Self {
         self.key_order = key_order;
         self
     }
 
-    /// Chooses the strictness.
+    /// Sets the strictness.
     #[must_use]
     pub fn with_strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = strictness;
         self
     }
 
-    /// Chooses how many digits a number may have.
+    /// Sets how long a number may be.
     #[must_use]
     pub fn with_numbers(mut self, numbers: Numbers) -> Self {
         self.numbers = numbers;
         self
     }
 
-    /// Chooses whether a `format` constrains anything.
+    /// Sets whether `format` is enforced.
     #[must_use]
     pub fn with_formats(mut self, formats: Formats) -> Self {
         self.formats = formats;
         self
     }
 
-    /// Says where other documents come from.
+    /// Sets where other documents are found.
     #[must_use]
     pub fn with_resolver(mut self, resolver: Resolver) -> Self {
         self.resolver = Some(resolver);
         self
     }
 
-    /// Chooses the limits.
+    /// Sets the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;

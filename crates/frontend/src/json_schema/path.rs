@@ -1,8 +1,8 @@
 //! Places in a schema, as ids.
 //!
 //! A place is a JSON pointer such as `/properties/name/maxLength`. Writing the text for every keyword would cost more
-//! than lowering it. So a place is a node with its parent and one segment, and the text is spelled out only for an
-//! error or for a reader of the report.
+//! than lowering it. So a place is a node with a parent and one segment, and the text is written only for an error or
+//! for a reader of the report.
 
 /// The id of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) struct PathId(u32);
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
     nodes: Vec<Node>,
-    /// The segments that are not keywords, one after the other.
+    /// The segments that are not keywords, concatenated.
     text: String,
 }
 
@@ -25,7 +25,7 @@ struct Node {
 #[derive(Clone, Copy, Debug)]
 enum Segment {
     Root,
-    /// Another document, by its address.
+    /// The root of another document, given by its address.
     Document {
         start: u32,
         len: u32,
@@ -39,7 +39,7 @@ enum Segment {
 }
 
 impl PathId {
-    /// The whole document.
+    /// The root of the schema's own document.
     pub(crate) const ROOT: Self = Self(0);
 }
 
@@ -60,7 +60,7 @@ impl Paths {
         self.push(parent, Segment::Text { start, len: key.len() as u32 })
     }
 
-    /// The root of another document.
+    /// Adds the root of another document.
     pub(crate) fn document(&mut self, address: &str) -> PathId {
         let start = self.text.len() as u32;
         self.text.push_str(address);
@@ -71,7 +71,7 @@ impl Paths {
         self.push(parent, Segment::Index(index as u32))
     }
 
-    /// The last segment, as it stands in the schema; the empty text for an index.
+    /// Returns the last segment as written in the schema, or the empty text for the root and for an index.
     pub(crate) fn last(&self, path: PathId) -> &str {
         match self.nodes[path.0 as usize].segment {
             Segment::Root | Segment::Index(_) => "",
@@ -82,7 +82,7 @@ impl Paths {
         }
     }
 
-    /// The JSON pointer (RFC 6901) of a place; the empty text is the whole document.
+    /// Returns the JSON pointer (RFC 6901) of a place. It is empty for the whole document.
     pub(crate) fn pointer(&self, path: PathId) -> String {
         let mut chain = Vec::new();
         let mut at = path;
@@ -107,7 +107,7 @@ impl Paths {
         out
     }
 
-    /// The JSON pointer of a keyword of the schema at a place; of the schema itself, if `keyword` is empty.
+    /// Returns the JSON pointer of a keyword of the schema at `path`, or of the schema itself if `keyword` is empty.
     pub(crate) fn pointer_to(&self, path: PathId, keyword: &str) -> String {
         let mut pointer = self.pointer(path);
         if !keyword.is_empty() {
@@ -123,7 +123,7 @@ impl Paths {
     }
 }
 
-/// A name as a part of a JSON pointer.
+/// Escapes a name for use as a segment of a JSON pointer.
 pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -1,4 +1,4 @@
-//! What became of each keyword.
+//! The report: for each keyword, whether it is enforced, an annotation, unenforced, or worth a note.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use maskwright_grammar::ExprId;
 use super::path::{PathId, Paths};
 use crate::notation::nearest;
 
-/// The keywords that constrain something, in some draft.
+/// The keywords that constrain something in at least one draft.
 const CONSTRAINING: &[&str] = &[
     "$ref",
     "additionalItems",
@@ -53,7 +53,7 @@ const CONSTRAINING: &[&str] = &[
     "unevaluatedProperties",
     "uniqueItems",
 ];
-/// Words that are meant to constrain nothing.
+/// Keywords that are known to constrain nothing, and are never reported as misspelled.
 const ANNOTATIONS: &[&str] = &[
     "$anchor",
     "$comment",
@@ -82,27 +82,27 @@ const ANNOTATIONS: &[&str] = &[
     "writeOnly",
 ];
 
-/// The coverage report: each keyword that was met, by JSON pointer.
+/// The coverage of each keyword that was read, by JSON pointer.
 ///
-/// Schemas that lowering does not visit are not listed: a definition without a reference to it, and what is below a
-/// keyword that cannot apply.
+/// Schemas that lowering does not visit are not listed: definitions without a reference, and schemas below a keyword
+/// that cannot apply.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub(crate) paths: Paths,
     lines: Vec<Line>,
-    /// The schemas that allow arbitrary arrays or objects, and so recursion.
+    /// The schemas that allow arbitrary arrays or objects, and so unbounded nesting.
     pub(crate) free: Vec<PathId>,
-    /// The schemas with a rule of their own. The rule is named by the last segment of the place.
+    /// The schemas with a separate rule. Each rule is named after the last segment of the schema's place.
     pub(crate) called: Vec<PathId>,
-    /// The schemas that expressions were made for: each with the first of its expressions, ascending.
+    /// The schemas for which expressions were made, each with the index of its first expression, in ascending order.
     origins: Vec<(u32, PathId)>,
 }
 
-/// An [`Entry`] before its pointer is spelled out.
+/// An [`Entry`] whose pointer is not written out yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub(crate) path: PathId,
-    /// Empty if the line is about the place itself.
+    /// Empty if the line concerns the place itself.
     pub(crate) keyword: &'static str,
     pub(crate) coverage: Coverage,
 }
@@ -110,13 +110,13 @@ pub(crate) struct Line {
 /// One line of the [`Report`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The JSON pointer of the keyword, or of the schema if a [`Coverage::Note`] is about a whole one.
+    /// The JSON pointer of the keyword, or of the schema if a [`Coverage::Note`] concerns the whole schema.
     pub pointer: String,
-    /// What became of it.
+    /// Whether the keyword is enforced.
     pub coverage: Coverage,
 }
 
-/// What became of a keyword.
+/// How a keyword is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Coverage {
@@ -124,29 +124,29 @@ pub enum Coverage {
     Enforced,
     /// The keyword constrains nothing: it is an annotation, unknown to the standard, or ignored by its draft.
     Annotation,
-    /// The keyword is not enforced. Only under [`Strictness::Lenient`](super::Strictness::Lenient).
+    /// The keyword is not enforced. Occurs only under [`Strictness::Lenient`](super::Strictness::Lenient).
     Unenforced,
-    /// Something that the reader should know about this place.
+    /// A fact that the reader should know about this place.
     Note(Note),
 }
 
-/// Something that the reader of a [`Report`] should know.
+/// A fact that the reader of a [`Report`] should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Note {
-    /// No value satisfies this schema, so that the optional property, item or branch is never written.
+    /// No value satisfies this schema, so the optional property, item or branch is never written.
     NeverWritten,
-    /// The bound lies above 2³²−1 and is taken as no bound: no text of that size can be written.
+    /// The bound is above 2³²−1 and is taken as no bound, because no text of that size can be written.
     BoundOutOfReach,
-    /// The standard has no such format, so it constrains nothing.
+    /// The standard has no format of this name, so it constrains nothing.
     UnknownFormat {
-        /// The format that is spelled almost like it.
+        /// A known format with a similar name.
         near: Option<&'static str>,
     },
 }
 
 impl Report {
-    /// The lines, in the order in which the keywords were met, each place once.
+    /// Returns the entries in the order in which the keywords were read, without repetitions.
     pub fn entries(&self) -> Vec<Entry> {
         let mut seen = HashSet::new();
         let entries = self.lines.iter().map(|line| Entry {
@@ -156,8 +156,9 @@ impl Report {
         entries.filter(|entry| seen.insert((entry.pointer.clone(), entry.coverage))).collect()
     }
 
-    /// What is probably a mistake, and no error by the standard: a keyword that constrains nothing and is spelled almost like one that does, and a format that is not known. Each has its JSON
-    /// pointer and what is wrong. A hundred annotations and a hundred formats are looked at.
+    /// Returns probable mistakes that the standard does not call errors: a keyword that constrains nothing but is
+    /// spelled almost like one that does, and an unknown format. Each comes with its JSON pointer and a message. Only
+    /// the first hundred annotations and the first hundred formats are checked.
     ///
     /// ```
     /// use maskwright_frontend::json_schema;
@@ -189,8 +190,8 @@ impl Report {
         keywords.chain(formats).filter(|(pointer, _)| seen.insert(pointer.clone())).collect()
     }
 
-    /// The JSON pointer of the schema that an expression of the grammar was first made for, if it is known. Errors that
-    /// are found in the grammar later can name the place with it.
+    /// Returns the JSON pointer of the schema for which an expression of the grammar was first made, if known. Later
+    /// stages use it to name the place of an error in the grammar.
     pub fn origin(&self, expr: ExprId) -> Option<String> {
         let behind = self.origins.partition_point(|(first, _)| *first as usize <= expr.index());
         let (_, path) = self.origins.get(behind.checked_sub(1)?)?;
@@ -207,12 +208,12 @@ impl Report {
         }
     }
 
-    /// The same before any expression was made.
+    /// Keeps the places and lines, and drops everything that refers to expressions.
     pub(crate) fn again(self) -> Self {
         Self { paths: self.paths, lines: self.lines, ..Self::new() }
     }
 
-    /// Records that the expressions from this number on are made for the schema at a place.
+    /// Records that the expressions from index `expr` on are made for the schema at `path`.
     pub(crate) fn begin(&mut self, expr: usize, path: PathId) {
         match self.origins.last_mut() {
             Some(last) if last.0 as usize == expr => last.1 = path,

@@ -1,9 +1,9 @@
-//! Equality of JSON values, as the standard defines it: numbers by value, objects without order.
+//! Equality of JSON values as the standard defines it: numbers by value, objects regardless of order.
 
 use super::decimal::Decimal;
 use super::json::Value;
 
-/// Whether two values are equal.
+/// Checks whether two values are equal.
 pub(crate) fn same(a: &Value<'_>, b: &Value<'_>) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || Decimal::parse(a) == Decimal::parse(b),
@@ -15,7 +15,7 @@ pub(crate) fn same(a: &Value<'_>, b: &Value<'_>) -> bool {
     }
 }
 
-/// A text that two values share if and only if they are the [`same`]. It can be hashed.
+/// Returns a hashable text that two values share if and only if they are the [`same`].
 pub(crate) fn canonical(value: &Value<'_>) -> Box<str> {
     let mut out = String::new();
     write(value, &mut out);
@@ -53,7 +53,7 @@ fn write(value: &Value<'_>, out: &mut String) {
     }
 }
 
-/// The length comes first, so that no text can look like something else.
+/// Writes the length first, so that a text cannot be confused with what follows it.
 fn write_text(text: &str, out: &mut String) {
     out.push_str(&text.len().to_string());
     out.push(':');

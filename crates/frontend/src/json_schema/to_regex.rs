@@ -1,4 +1,4 @@
-//! A schema as one regular expression, where there is one.
+//! Writes a schema as one regular expression, if its language is regular.
 //!
 //! ```
 //! use maskwright_frontend::json_schema::{Options, Whitespace, to_regex};
@@ -10,15 +10,16 @@
 //! assert_eq!(regex, r#"\[(?:"a"|1)(?:,(?:"a"|1))*\]"#);
 //! ```
 //!
-//! It matches, as a whole, exactly the texts that the schema's grammar matches with [`Numbers::Any`]: to count the characters of a number would
-//! make its expression a hundred times as long. A schema is regular only if the nesting of
-//! its documents is bounded. So these are errors, by JSON pointer: a schema that refers to itself, one that allows an
-//! arbitrary value, and one whose objects allow other keys, since those must not repeat.
+//! As a full match, the expression accepts exactly the texts that the schema's grammar accepts with [`Numbers::Any`].
+//! Counting the characters of a number would make the expression a hundred times as long. A schema is regular only if
+//! the nesting of its documents is bounded. So three kinds of schema are refused, each by JSON pointer: those that
+//! refer to themselves, those that allow an arbitrary value, and those whose objects allow other keys, since these keys
+//! must not repeat.
 
 use super::super::regex::{WriteError, WriteErrorKind, WriteLimits, write};
 use super::{Numbers, Options, Problem, Reason, Report, SchemaError, grammar};
 
-/// The regular expression of a schema, given as text.
+/// Returns the regular expression of a schema, given as text.
 pub fn to_regex(
     schema_text: &str,
     options: &Options,
@@ -31,7 +32,7 @@ pub fn to_regex(
     }
 }
 
-/// The error in the words of the schema.
+/// Translates an error of the regex writer into a schema error with a JSON pointer.
 fn explain(error: &WriteError, report: &Report) -> SchemaError {
     let innermost = error.rules().last().unwrap_or_default();
     let place = report.called.iter().copied().find(|path| report.paths.last(*path) == innermost);

@@ -1,7 +1,7 @@
 //! Sets of JSON types.
 //!
-//! `integer` is a member of its own, so that `number` is the pair of `integer` and "number that is no
-//! integer", and intersection is bitwise *and*.
+//! `integer` has a bit and "number that is not an integer" has another; `number` is both bits. So the intersection of
+//! two sets is a bitwise *and*.
 
 use core::fmt;
 use core::ops::{BitAnd, BitOr};
@@ -24,7 +24,7 @@ impl TypeSet {
     pub(crate) const OBJECT: Self = Self(64);
     pub(crate) const ALL: Self = Self(127);
 
-    /// The type with this name in the `type` keyword.
+    /// Returns the type with this name in the `type` keyword.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "null" => Self::NULL,
@@ -38,7 +38,7 @@ impl TypeSet {
         })
     }
 
-    /// The type of a value. Every number is a `NUMBER`: whether it is an integer depends on its value.
+    /// Returns the type of a value. Every number is a `NUMBER`: whether it is an integer depends on its value.
     pub(crate) fn of(value: &Value<'_>) -> Self {
         match value {
             Value::Null => Self::NULL,
@@ -54,17 +54,17 @@ impl TypeSet {
         self.0 == 0
     }
 
-    /// Whether the sets share a type.
+    /// Checks whether the two sets share a type.
     pub(crate) fn meets(self, other: Self) -> bool {
         !(self & other).is_empty()
     }
 
-    /// The types of this set that are not in the other.
+    /// Returns the types of this set that are not in `other`.
     pub(crate) fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Whether every type of `other` is in this set.
+    /// Checks whether every type of `other` is in this set.
     pub(crate) fn covers(self, other: Self) -> bool {
         self & other == other
     }

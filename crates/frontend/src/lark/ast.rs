@@ -1,4 +1,4 @@
-//! The grammar as it was written, with spans.
+//! The syntax tree of a grammar, with spans.
 //!
 //! ```text
 //! list[lazy]: "a" x~2 | B & ~C -> pair
@@ -8,8 +8,9 @@
 //! └─────────────┬──────────────────┘      Definition
 //! ```
 //!
-//! Aliases (`-> pair`), priorities (`.2`) and the marks `?` and `!` shape Lark's trees and not its language; the parser reads and
-//! forgets them. Only groups and complements nest, and the parser bounds how deep: code that calls itself once per level is safe.
+//! Aliases (`-> pair`), priorities (`.2`) and the marks `?` and `!` shape Lark's trees but not the language, so the
+//! parser reads and ignores them. Only groups and complements nest, and the parser bounds the depth, so code may
+//! recurse once per level.
 
 use maskwright_grammar::{CharSet, Span, Temperature, TokenSet};
 
@@ -17,23 +18,23 @@ use super::named::{Named, Origin};
 use super::params::{Condition, Update};
 use crate::json_schema;
 
-/// A whole source: its outermost document, and those inside of `%lark { … }` or behind `@name`.
+/// A whole source: its outermost document, and the documents in `%lark { … }` or called as `@name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The documents. The outermost is the last one.
+    /// The documents. The outermost document is the last one.
     pub documents: Vec<Document>,
-    /// Where grammars come from that were called by name.
+    /// The origins of the grammars that were called by name.
     pub origins: Vec<Origin>,
 }
 
 /// A list of definitions and directives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// Rules and terminals, imported ones included, in the order in which they were written.
+    /// Rules and terminals, including imported ones, in the order in which they were written.
     pub definitions: Vec<Definition>,
-    /// What each `%ignore` names.
+    /// The body of each `%ignore`.
     pub ignored: Vec<Alternation>,
-    /// What `%llguidance` says.
+    /// The options of `%llguidance`.
     pub settings: Settings,
     /// From the first character to the last.
     pub span: Span,
@@ -42,9 +43,9 @@ pub struct Document {
 /// The options of `%llguidance` that have a meaning here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether ignored text may stand before everything else.
+    /// Whether ignored text is allowed before everything else.
     pub ignored_first: bool,
-    /// Whether a match of `%ignore` is all the text that is ignored at a place, and not one of several.
+    /// Whether at most one match of `%ignore` is allowed at a place, instead of any number.
     pub ignored_once: bool,
 }
 
@@ -57,9 +58,9 @@ impl Default for Settings {
 /// `name: body`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// What it is called.
+    /// The name.
     pub name: Box<str>,
-    /// Where the name stands.
+    /// The place of the name.
     pub span: Span,
     /// A rule or a terminal.
     pub sort: Sort,
@@ -69,25 +70,25 @@ pub struct Definition {
     pub is_imported: bool,
     /// The names in `name{x, y}`.
     pub template: Vec<Box<str>>,
-    /// What stands in brackets behind the name.
+    /// The attributes in brackets after the name.
     pub attributes: Attributes,
-    /// What it matches.
+    /// The body.
     pub body: Alternation,
 }
 
 /// The two sorts of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// Lower case: may call itself, and ignored text may stand between its parts.
+    /// Lowercase: may be recursive, and ignored text is allowed between its parts.
     Rule,
-    /// Upper case: a regular expression, in which nothing is ignored.
+    /// Uppercase: a regular expression, in which nothing is ignored.
     Terminal,
 }
 
 /// `[lazy, max_tokens=10, …]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// Where a match ends.
+    /// How the end of a match is determined.
     pub ending: Option<(Ending, Span)>,
     /// `max_tokens=…`, with its place.
     pub max_tokens: Option<(u64, Span)>,
@@ -104,13 +105,13 @@ pub struct Attributes {
 pub struct CaptureAs {
     /// The name, if it is not that of the rule.
     pub name: Option<Box<str>>,
-    /// Whether it is what ends the rule.
+    /// Whether the text that ends the rule is captured.
     pub is_stop: bool,
-    /// Where it stands.
+    /// The place of the attribute.
     pub span: Span,
 }
 
-/// Where a match ends, if that is not decided by what follows.
+/// How the end of a match is determined, if not by the following text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// `lazy`: as soon as the body matches.
@@ -144,15 +145,15 @@ pub struct Alternative {
 /// An atom, perhaps repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What stands here.
+    /// The atom.
     pub atom: Atom,
-    /// Where the atom stands.
+    /// The place of the atom.
     pub span: Span,
-    /// How often, if that was said: at least and, where there is a bound, at most.
+    /// The minimum and, if bounded, the maximum number of repetitions; `None` without a repetition.
     pub repeat: Option<(u32, Option<u32>)>,
 }
 
-/// The smallest parts.
+/// The smallest parts of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Atom {
     /// `"text"`, with the escapes resolved.
@@ -170,10 +171,10 @@ pub enum Atom {
         pattern: Box<str>,
         /// The flags.
         flags: Box<str>,
-        /// Where the pattern begins; `None` if it stands elsewhere, as that of an import does.
+        /// The start of the pattern in the source; `None` if the pattern comes from elsewhere, such as from an import.
         at: Option<usize>,
     },
-    /// `%regex { "substring_chars": … }`: any run of neighbouring chunks.
+    /// `%regex { "substring_chars": … }`: any run of adjacent chunks.
     Substring(Vec<Box<str>>),
     /// A name.
     Name(Box<str>),
@@ -181,13 +182,13 @@ pub enum Atom {
     Call(Box<str>, Update),
     /// `name{a, b}`.
     Template(Box<str>, Vec<Item>),
-    /// `<name>` and its kin: one token of the vocabulary.
+    /// `<name>` and similar forms: one token of the vocabulary.
     Token(TokenSet),
-    /// `%json { … }`, as text, or a schema behind `@name`, perhaps with options of its own.
+    /// `%json { … }`, as text, or a schema called as `@name`, possibly with its own options.
     Json(Box<str>, Option<Box<json_schema::Options>>),
-    /// A grammar in another language behind `@name`, and that name.
+    /// A grammar in another language called as `@name`, and that name.
     Foreign(Box<str>, Box<Named>),
-    /// `%lark { … }` or a grammar behind `@name`: its place in [`Source::documents`].
+    /// `%lark { … }` or a grammar called as `@name`: its index in [`Source::documents`].
     Nested(usize),
     /// `( … )`.
     Group(Alternation),
@@ -197,18 +198,18 @@ pub enum Atom {
     Not(Box<Item>),
 }
 
-/// Something that [`Alternation::walk`] comes by.
+/// An element that [`Alternation::walk`] visits.
 #[derive(Clone, Copy, Debug)]
 pub enum Visit<'a> {
     /// An item, and whether it is part of a terminal.
     Item(&'a Item, bool),
-    /// A condition, with its place, and whether it is part of a terminal.
+    /// A condition, given by its place, and whether it is part of a terminal.
     Condition(Span, bool),
 }
 
 impl Alternation {
-    /// Calls `visit` for everything inside, in no particular order, but not for what stands in nested documents. An intersection
-    /// and a complement are terminals, wherever they stand.
+    /// Calls `visit` for everything inside, in no particular order, except for the contents of nested documents. An
+    /// intersection and a complement always count as terminals.
     pub fn walk<'a>(&'a self, in_terminal: bool, mut visit: impl FnMut(Visit<'a>)) {
         let mut groups = vec![(self, in_terminal)];
         let mut items: Vec<(&Item, bool)> = Vec::new();
@@ -236,7 +237,8 @@ impl Alternation {
 }
 
 impl Definition {
-    /// Whether the whole of it is a terminal, in which nothing is ignored: by its name, or by its attributes.
+    /// Checks whether the whole definition is a terminal, in which nothing is ignored: because of its name or its
+    /// attributes.
     pub fn is_terminal(&self) -> bool {
         self.sort == Sort::Terminal || self.attributes.ending.is_some() || self.attributes.max_chars.is_some()
     }

@@ -1,14 +1,14 @@
 //! The terminals of `%import common.NAME`, as patterns.
 //!
-//! Names and languages are those that Lark ships. `ESCAPED_STRING` may hold a line break, as with llguidance and unlike Lark, because
-//! what it matches is otherwise the same and more than one server depends on it.
+//! Names and languages are those that Lark ships. `ESCAPED_STRING` may contain a line break, as in llguidance and
+//! unlike in Lark, because its language is otherwise the same and more than one server depends on it.
 
-/// The pattern of a terminal of the module `common`.
+/// Returns the pattern of a terminal of the module `common`.
 pub(super) fn pattern(name: &str) -> Option<&'static str> {
     TERMINALS.iter().find(|(known, _)| *known == name).map(|(_, pattern)| *pattern)
 }
 
-/// The names of all terminals.
+/// Returns the names of all terminals.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TERMINALS.iter().map(|(name, _)| *name)
 }
@@ -37,7 +37,7 @@ const TERMINALS: [(&str, &str); 25] = [
     ("NEWLINE", r"(\r?\n)+"),
     ("SH_COMMENT", r"#[^\n]*"),
     ("CPP_COMMENT", r"//[^\n]*"),
-    // A star run that no slash follows goes on; the last one is followed by the slash that closes.
+    // A run of stars without a slash after it continues the comment; the last run is followed by the closing slash.
     ("C_COMMENT", r"/\*([^*]|\*+[^*/])*\*+/"),
     ("SQL_COMMENT", r"--[^\n]*"),
 ];

@@ -1,4 +1,5 @@
-//! Why no text matches a grammar: which intersection, complement or pattern leaves nothing. Rules without an end are found before ([`super::warn`]).
+//! Explains why no text matches a grammar: which intersection, complement or pattern excludes all texts. Endless rules
+//! are found before ([`super::warn`]).
 
 use std::collections::HashSet;
 
@@ -21,7 +22,7 @@ pub(super) fn why_empty(
     for_each(&mut source.clone(), &mut |suspect| {
         suspects.push((suspect.rank(), suspect.span(), suspect.name()));
     });
-    // What others are made of comes before them.
+    // A part comes before the parts that contain it.
     suspects.sort_by_key(|(rank, span, _)| (*rank, span.end, usize::MAX - span.start));
     let found = culprit(suspects.len(), |kept| {
         let mut milder = source.clone();
@@ -41,7 +42,7 @@ pub(super) fn why_empty(
     named::in_source(vec![remark], &source.origins).pop()
 }
 
-/// Something because of which nothing may match, apart from what stands in it.
+/// A part that can be the reason why nothing matches, apart from the parts in it.
 enum Suspect<'a> {
     Intersection(&'a mut Alternative),
     Complement(&'a mut Item),
@@ -49,7 +50,7 @@ enum Suspect<'a> {
 }
 
 impl Suspect<'_> {
-    /// Patterns can be empty by themselves, and intersections because of their parts.
+    /// Patterns can be empty on their own, and intersections because of their parts.
     fn rank(&self) -> u8 {
         match self {
             Self::Pattern(_) => 0,
@@ -85,7 +86,7 @@ impl Suspect<'_> {
     }
 }
 
-/// Visits all of them, what stands inside first. What stands in a complement is a part of it.
+/// Visits all suspects, inner ones first. The parts inside a complement are not visited separately.
 fn for_each(source: &mut Source, visit: &mut impl FnMut(Suspect<'_>)) {
     for document in &mut source.documents {
         for definition in document.definitions.iter_mut().filter(|definition| !definition.is_imported) {

@@ -1,7 +1,7 @@
-//! From text to tokens.
+//! Splits text into tokens.
 //!
-//! Strings, patterns, and the JSON behind `%json`, `%regex`, `%llguidance` and `%grammar_options` are whole tokens. Line breaks are tokens as well, because
-//! they end a definition. What cannot be read is reported and left out.
+//! Strings, patterns, and the JSON after `%json`, `%regex`, `%llguidance` and `%grammar_options` are single tokens.
+//! Line breaks are tokens as well, because they end a definition. Unreadable text is reported and left out.
 
 use maskwright_automata::must_stop;
 use maskwright_grammar::{Diagnostic, Span};
@@ -13,7 +13,7 @@ use crate::notation::{
 };
 use crate::stopped::stopped;
 
-/// The greatest length of a name in bytes. Names are repeated in messages and tables.
+/// The maximum length of a name in bytes. Names are repeated in messages and tables.
 const LONGEST_NAME: usize = 1000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,25 +26,25 @@ pub(super) struct Token {
 pub(super) enum Kind {
     /// The name of a rule or of a terminal, or `_`.
     Name,
-    /// A number, with its sign and its point.
+    /// A number, including its sign and decimal point.
     Number,
-    /// `"text"`, perhaps with an `i` behind it.
+    /// `"text"`, possibly followed by an `i`.
     String { text: Box<str>, ignore_case: bool },
     /// `/pattern/flags`; the places of both.
     Regex { pattern: Span, flags: Span },
-    /// `<name>` or `<[numbers]>`, without the outer signs.
+    /// `<name>` or `<[numbers]>`.
     Special,
     /// `@name`: another grammar.
     Reference,
     /// `%word`.
     Directive,
-    /// The JSON value behind a directive.
+    /// The JSON value after a directive.
     Json,
     /// One or two characters of punctuation.
     Sign(&'static str),
     /// The end of a line.
     Newline,
-    /// Something unreadable, already reported.
+    /// Unreadable text, already reported.
     Stray,
 }
 
@@ -54,13 +54,13 @@ const SIGNS: [&str; 21] = [
     "@",
 ];
 
-/// The directives that JSON follows.
+/// The directives that are followed by JSON.
 const WITH_JSON: [&str; 4] = ["%json", "%regex", "%llguidance", "%grammar_options"];
 
 /// Splits a source into tokens.
 pub(super) fn lex(source: &str, errors: &mut Remarks) -> Vec<Token> {
     let mut lexer = Lexer { source, at: 0, errors };
-    // Some editors put a byte order mark in front.
+    // Some editors insert a byte order mark.
     lexer.eat("\u{FEFF}");
     let mut tokens: Vec<Token> = Vec::new();
     while let Some(c) = lexer.skip_blanks() {
@@ -110,7 +110,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Goes to the next token and gives its first character. Line breaks are tokens.
+    /// Skips to the next token and returns its first character. Line breaks are tokens.
     fn skip_blanks(&mut self) -> Option<char> {
         loop {
             match self.peek()? {
@@ -126,7 +126,7 @@ impl Lexer<'_> {
         self.at += self.rest().find('\n').unwrap_or(self.rest().len());
     }
 
-    /// `start` characters and the name behind them.
+    /// Reads `start` characters and the name after them.
     fn word(&mut self, start: usize, kind: Kind) -> Kind {
         self.at += start;
         self.at += self.rest().bytes().take_while(|b| is_name_part(char::from(*b))).count();
@@ -156,7 +156,7 @@ impl Lexer<'_> {
         Kind::Name
     }
 
-    /// Whether a number stands here, which is then read.
+    /// Reads a number, and returns whether there is one.
     fn number(&mut self) -> bool {
         let rest = self.rest();
         let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
@@ -211,7 +211,7 @@ impl Lexer<'_> {
         Kind::String { text: text.into(), ignore_case }
     }
 
-    /// An escape in a string; `None` if it was no good.
+    /// Reads an escape in a string. Returns `None` if it is invalid.
     fn escaped_char(&mut self) -> Option<char> {
         let start = self.at;
         if let Some(pair) = surrogate_pair(self.rest()) {
@@ -222,7 +222,7 @@ impl Lexer<'_> {
         let (result, len) = escape::read(self.rest());
         self.at += len;
         match (result, letter) {
-            // Lark keeps the backslash before any other character, llguidance refuses it.
+            // Before any other character, Lark keeps the backslash, and llguidance refuses it.
             (
                 Ok(Escape::Char(c)),
                 Some('"' | '\\' | '/' | '\'' | 'b' | 'f' | 'n' | 'r' | 't' | 'u' | 'U' | 'x'),
@@ -284,7 +284,7 @@ impl Lexer<'_> {
         Kind::Stray
     }
 
-    /// The JSON value that a directive needs.
+    /// Reads the JSON value that a directive needs.
     fn json(&mut self, directive: Span) -> Token {
         let blank = self.rest().bytes().take_while(u8::is_ascii_whitespace).count();
         let start = self.at + blank;
@@ -306,14 +306,14 @@ impl Lexer<'_> {
                 let remark =
                     Diagnostic::error(place, format!("JSON must follow `{word}`, but this is none: {why}"));
                 self.errors.push(remark.with_help("write an object between braces"));
-                // What is left of it is no grammar either.
+                // The rest of the source is not read, since it may be part of the broken JSON.
                 self.at = self.source.len();
                 Token { kind: Kind::Stray, span: directive }
             }
         }
     }
 
-    /// Characters that mean nothing, up to the next that could.
+    /// Skips characters without a meaning, up to the next one that may have one.
     fn stray(&mut self, first: char) -> Kind {
         let start = self.at;
         self.at += first.len_utf8();
@@ -349,13 +349,13 @@ impl Lexer<'_> {
         found
     }
 
-    /// An error about everything from `start` to here.
+    /// Reports an error for the text from `start` to the current position.
     fn error(&mut self, start: usize, message: impl Into<String>, help: impl Into<String>) {
         self.errors.push(Diagnostic::error(Span::new(start, self.at), message).with_help(help));
     }
 }
 
-/// `\uD83D\uDE00` and its kin: the two halves of one character.
+/// Decodes two surrogates such as `\uD83D\uDE00` to one character.
 fn surrogate_pair(text: &str) -> Option<char> {
     let half = |text: &str| {
         let digits = text.strip_prefix("\\u")?.get(..4)?;
@@ -368,7 +368,7 @@ fn surrogate_pair(text: &str) -> Option<char> {
     char::decode_utf16(pair).next()?.ok()
 }
 
-/// Where the JSON reader stopped.
+/// Returns the place where the JSON reader stopped.
 fn json_place(source: &str, start: usize, error: &serde_json::Error) -> Span {
     let text = &source[start..];
     let line: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
@@ -380,7 +380,7 @@ fn plain_message(error: &serde_json::Error) -> String {
     message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message).to_owned()
 }
 
-/// What people mean by characters that other notations use.
+/// Returns a hint for characters that other notations use.
 fn stray_help(c: char) -> &'static str {
     match c {
         ';' => "leave it out: a definition ends with its line",

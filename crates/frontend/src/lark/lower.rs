@@ -1,20 +1,22 @@
-//! From the source to the [`Grammar`].
+//! Lowers a source to a [`Grammar`].
 //!
 //! # Without a lexer
 //!
-//! Lark and llguidance cut a text into terminals first, the longest match winning, and parse what comes out. Here terminals are parts of
-//! the grammar like all others, and a text is accepted if it can be cut in *some* way. `docs/lark.md` says what follows from that.
+//! Lark and llguidance first split a text into terminals, where the longest match wins, and parse the result. Here
+//! terminals are parts of the grammar like all others, and a text is accepted if it can be split in *some* way.
+//! `docs/lark.md` describes the consequences.
 //!
 //! # Ignored text
 //!
-//! may stand before everything, and behind every terminal of a rule: `a: X Y` becomes `X ignored Y ignored`, where `ignored` is the rule
-//! `(everything ignored)*`. That it is one small regular rule, and stands only behind terminals and never behind rules, keeps it from
-//! being ambiguous: between two terminals there is one place for it.
+//! Ignored text is allowed before everything, and after every terminal of a rule: `a: X Y` becomes
+//! `X ignored Y ignored`, where `ignored` is the rule `(everything ignored)*`. It is one small regular rule, and it
+//! follows only terminals, never rules. So it is not ambiguous: between two terminals there is one place for it.
 //!
 //! # Instances
 //!
-//! A rule is built once for each value of its parameter, and each list of arguments of its template, that is asked for; a queue and a
-//! table see to it. Parameters can take 2⁶⁴ values, so [`Limits::expansion`](super::Limits::expansion) bounds what is built this way.
+//! A rule is built once for each value of its parameter, and for each list of arguments of its template, that is used.
+//! A queue and a table keep track of this. Parameters can take 2⁶⁴ values, so
+//! [`Limits::expansion`](super::Limits::expansion) bounds the size of the parts built this way.
 
 use std::collections::HashMap;
 
@@ -33,7 +35,7 @@ use crate::json_schema;
 use crate::notation::{ending, parts::Part, remarks::Remarks, substring};
 use crate::stopped::stopped;
 
-/// Lowers a source: the grammar with its warnings, or the errors.
+/// Lowers a source. Returns the grammar with its warnings, or the errors.
 pub fn lower(
     source: &Source,
     options: &Options,
@@ -69,7 +71,7 @@ pub fn lower(
     Ok((grammar, in_source(warnings)))
 }
 
-/// A rule with what its parameters stand for.
+/// A rule with values for its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Instance {
     document: usize,
@@ -78,20 +80,20 @@ struct Instance {
     arguments: Box<[ExprId]>,
 }
 
-/// What a document needs before its rules can be built.
+/// The expressions that a document needs before its rules can be built.
 #[derive(Clone, Debug, Default)]
 struct Prepared {
-    /// What stands for each terminal that is used.
+    /// The expression of each terminal that is used.
     terminals: HashMap<usize, ExprId>,
-    /// What is ignored, any number of times; `None` if nothing is.
+    /// Ignored text, any number of times; `None` if nothing is ignored.
     ignored: Option<ExprId>,
 }
 
 struct Lowering<'a> {
     scopes: &'a [Scope<'a>],
-    /// For each document, what begins where a lazy terminal does.
+    /// For each document, the lazy terminals that begin at the same place as other terminals.
     races: Vec<Races>,
-    /// Lazy terminals, by document and number.
+    /// Lazy terminals, by document and definition.
     lazy: HashMap<(usize, usize), ExprId>,
     options: &'a Options,
     schemas: &'a json_schema::Options,
@@ -100,16 +102,16 @@ struct Lowering<'a> {
     warnings: Remarks,
     prepared: Vec<Option<Prepared>>,
     instances: HashMap<Instance, RuleId>,
-    /// Every instance, in the order in which it was asked for.
+    /// Every instance, in the order of first use.
     built: Vec<(Instance, RuleId)>,
-    /// Patterns, substrings and schemas, by the place where they stand.
+    /// Patterns, substrings and schemas, by their place in the source.
     quoted: HashMap<Span, ExprId>,
-    /// How much was built for parameters and templates.
+    /// The number of parts built for parameters and templates.
     expanded: usize,
     stopped: bool,
 }
 
-/// Where lowering stands.
+/// The current place in the source, and the parameters in effect.
 #[derive(Clone, Copy)]
 struct Place<'k> {
     document: usize,
@@ -120,7 +122,7 @@ struct Place<'k> {
 }
 
 impl<'a> Lowering<'a> {
-    /// The rule of a whole text: the start, and what may be ignored before it.
+    /// Returns the rule of a whole text: the start rule, after text that may be ignored.
     fn root(&mut self, document: usize) -> RuleId {
         let start = self.instance(document, self.scopes[document].start, None, Box::default());
         match self.ignored_first(document) {
@@ -140,7 +142,7 @@ impl<'a> Lowering<'a> {
         ignored.filter(|_| self.scopes[document].document.settings.ignored_first)
     }
 
-    /// Builds everything that was asked for, and what that asks for in turn.
+    /// Builds all instances in use, including those that are used by other instances.
     fn build_instances(&mut self) {
         let mut next = 0;
         while let Some((instance, rule)) = self.built.get(next).cloned() {
@@ -173,7 +175,7 @@ impl<'a> Lowering<'a> {
 
     fn rule_body(&mut self, definition: &'a Definition, place: Place<'_>, rule: RuleId) -> ExprId {
         let attributes = &definition.attributes;
-        // As with llguidance, a rule with one of these attributes is a terminal if it can be.
+        // As in llguidance, a rule with one of these attributes is a terminal if it can be.
         let is_terminal = definition.is_terminal()
             || (attributes.temperature.is_some() && self.has_only_terminals(definition, place.document));
         let inner = Place { in_terminal: is_terminal, ..place };
@@ -196,7 +198,7 @@ impl<'a> Lowering<'a> {
             return body;
         }
         if notes != Notes::default() {
-            // What is ignored behind a terminal is no part of it.
+            // Ignored text after a terminal is not part of it.
             let own = self.builder.declare(&definition.name);
             self.builder.define(own, body);
             self.builder.annotate(own, notes);
@@ -205,12 +207,12 @@ impl<'a> Lowering<'a> {
         self.and_ignored(body, place).build(&mut self.builder)
     }
 
-    /// What the attributes of a rule with this body say beside which texts it matches.
+    /// Returns the annotations of a rule with this body, which do not affect the texts that it matches.
     fn notes(&mut self, definition: &'a Definition, body: ExprId, place: Place<'_>) -> Notes {
         let attributes = &definition.attributes;
         let mut notes =
             Notes { captures: Vec::new(), temperature: attributes.temperature.map(|(value, _)| value) };
-        // What ends a rule is told before the rule.
+        // The ending of a rule is reported before the rule.
         let (stops, others): (Vec<_>, Vec<_>) = attributes.captures.iter().partition(|one| one.is_stop);
         for capture in stops.into_iter().chain(others) {
             let part = match (&attributes.ending, capture.is_stop) {
@@ -238,7 +240,7 @@ impl<'a> Lowering<'a> {
         notes
     }
 
-    /// The texts of `body` that end where they should.
+    /// Returns the texts of `body` that end where the attribute requires.
     fn ended(&mut self, body: ExprId, ending: &'a Ending, span: Span, place: Place<'_>) -> ExprId {
         match ending {
             Ending::Lazy => ending::shortest(body, &mut self.builder),
@@ -266,7 +268,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The texts of `body` with at most so many characters.
+    /// Returns the texts of `body` with at most `chars` characters.
     fn at_most(&mut self, body: ExprId, chars: u64, span: Span) -> ExprId {
         let limit = u64::from(self.options.limits.repetition);
         if chars > limit {
@@ -280,14 +282,14 @@ impl<'a> Lowering<'a> {
         self.builder.and([body, short])
     }
 
-    /// The texts of a terminal at which no lazy terminal that begins at the same place has matched before.
+    /// Returns the texts of a terminal within which no lazy terminal that begins at the same place has matched before.
     fn outrun(&mut self, mut terminal: ExprId, start: Start, document: usize) -> ExprId {
         let Some(others) = self.races[document].get(&start).cloned() else { return terminal };
         for other in others {
             let lazy = self.lazy_terminal(document, other);
             let (any, all) = (self.builder.class(CharSet::all()), self.builder.any_text());
             let over = match start {
-                // Two lazy ones may match at the same time.
+                // Two lazy terminals may match at the same position.
                 Start::Lazy(_) => self.builder.seq([lazy, any, all]),
                 Start::Terminal(..) => self.builder.seq([lazy, all]),
             };
@@ -297,7 +299,7 @@ impl<'a> Lowering<'a> {
         terminal
     }
 
-    /// What a lazy terminal matches by itself.
+    /// Returns the texts of a lazy terminal, regardless of other terminals.
     fn lazy_terminal(&mut self, document: usize, at: usize) -> ExprId {
         if let Some(&known) = self.lazy.get(&(document, at)) {
             return known;
@@ -340,7 +342,7 @@ impl<'a> Lowering<'a> {
         only
     }
 
-    /// The rule that stands for an instance; it is built later.
+    /// Returns the rule of an instance. It is built later.
     fn instance(
         &mut self,
         document: usize,
@@ -362,7 +364,7 @@ impl<'a> Lowering<'a> {
         rule
     }
 
-    /// The terminals of a document and what it ignores, built when its first rule is.
+    /// Returns the terminals of a document and its ignored text, built on first use.
     fn prepared(&mut self, document: usize) -> &Prepared {
         if self.prepared[document].is_none() {
             self.prepared[document] = Some(Prepared::default());
@@ -387,7 +389,7 @@ impl<'a> Lowering<'a> {
         self.prepared[document].get_or_insert_default()
     }
 
-    /// `ignored: (everything ignored)*`.
+    /// Returns `ignored: (everything ignored)*`.
     fn ignored_rule(&mut self, scope: &Scope<'a>, place: Place<'_>) -> Option<ExprId> {
         if scope.document.ignored.is_empty() {
             return None;
@@ -402,7 +404,8 @@ impl<'a> Lowering<'a> {
         Some(self.builder.rule(rule))
     }
 
-    /// A terminal has a rule of its own, so that mentioning it does not copy it; the smallest are put in place.
+    /// Returns a terminal as a separate rule, so that mentioning it does not copy it. The smallest ones are inserted in
+    /// place.
     fn named_terminal(&mut self, name: &str, body: ExprId) -> ExprId {
         const SMALL: usize = 32;
         let is_class =
@@ -453,7 +456,7 @@ impl<'a> Lowering<'a> {
         Part::seq(parts, &mut self.builder)
     }
 
-    /// Whether the work was told to stop. What comes out is nonsense then.
+    /// Checks whether the work was cancelled. The result is not usable then.
     fn is_stopped(&mut self, place: Span) -> bool {
         if !self.stopped && must_stop() {
             self.stopped = true;
@@ -533,7 +536,7 @@ impl<'a> Lowering<'a> {
         self.as_terminal(terminal, span, place)
     }
 
-    /// What a name stands for that is no parameter.
+    /// Lowers a name that is not a parameter.
     fn mention(&mut self, definition: usize, span: Span, place: Place<'_>) -> Part {
         if self.scopes[place.document].document.definitions[definition].sort == Sort::Rule {
             return self.call(Some(&definition), None, Box::default(), place);
@@ -560,7 +563,7 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// In a rule, text may be ignored behind a terminal, and a lazy one may be faster.
+    /// Lowers a terminal mentioned in a rule: ignored text may follow it, and a lazy terminal may win against it.
     fn as_terminal(&mut self, terminal: ExprId, span: Span, place: Place<'_>) -> Part {
         if place.in_terminal {
             return Part::One(terminal);
@@ -576,7 +579,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// What is written in another language, which is read once however often it is built.
+    /// Lowers a part in another language. It is read once, even if it is built several times.
     fn quote(&mut self, atom: &Atom, span: Span) -> ExprId {
         if let Some(&known) = self.quoted.get(&span) {
             return known;
@@ -596,7 +599,7 @@ impl<'a> Lowering<'a> {
         quoted
     }
 
-    /// What was lowered. What is wrong is written down, and matches nothing.
+    /// Returns the expression, or reports the error and returns an expression that matches nothing.
     fn or_never(&mut self, lowered: Result<ExprId, Diagnostic>) -> ExprId {
         lowered.unwrap_or_else(|error| {
             self.errors.push(error);
@@ -604,7 +607,7 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// A grammar in another language, as a rule of its own.
+    /// Returns a grammar in another language, as a separate rule.
     fn foreign(&mut self, name: &str, grammar: &Named, span: Span) -> ExprId {
         let Some((text, read)) = grammar.foreign() else { return self.builder.never() };
         match read {
@@ -626,7 +629,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The grammar of a schema, as a rule of its own.
+    /// Returns the grammar of a schema, as a separate rule.
     fn schema(&mut self, text: &str, own: Option<&json_schema::Options>, span: Span) -> ExprId {
         let (text, options) = match schema::with_options(text, own.unwrap_or(self.schemas)) {
             Ok(read) => read,
@@ -658,7 +661,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Checks that something can match, and closes the grammar.
+    /// Checks that something can match, and finishes the grammar.
     fn finish(
         mut self,
         root: RuleId,
@@ -673,7 +676,7 @@ impl<'a> Lowering<'a> {
             let remark = Diagnostic::error(start.span, error.to_string());
             vec![remark.with_help("make the terminals of this grammar simpler")]
         })?;
-        // That some values of a parameter lead nowhere is what conditions are for.
+        // Only rules without parameters are checked, because conditions exist to exclude some values of a parameter.
         let plain = self
             .built
             .iter()

@@ -16,20 +16,21 @@
 //! assert!(warnings.is_empty());
 //! ```
 //!
-//! The language is described, with examples that the tests run, in `docs/lark.md`. The way of a grammar through this folder:
+//! The language is described in `docs/lark.md`, with examples that the tests run. The modules, in the order in which a
+//! grammar passes through them:
 //!
-//! | file        | from → to                                                                                   |
-//! |-------------|---------------------------------------------------------------------------------------------|
-//! | `lex`       | text → tokens                                                                               |
-//! | `parse`     | tokens → [`ast::Source`], with spans; `parse/head` definitions, `atom` items, `value` JSON and parameters |
-//! | `common`    | the terminals that can be imported                                                          |
-//! | `params`    | the 64-bit parameter of parametric rules                                                    |
-//! | `resolve`   | names → definitions: undefined, defined twice, unused, a rule where a terminal must stand     |
-//! | `race`      | which terminals begin where a lazy one does                                                 |
-//! | `named`     | grammars that are given beside the source, and called as `@name`                            |
-//! | `lower`     | definitions → [`Grammar`]; `terminal` patterns, `ending` lazy matches, `substring` `%regex`, `schema` `%json` |
-//! | `warn`      | what is right, but perhaps not meant                                                        |
-//! | `empty`     | which part is to blame if no text matches                                                   |
+//! | file | from → to |
+//! |---|---|
+//! | `lex` | text → tokens |
+//! | `parse` | tokens → [`ast::Source`], with spans; `parse/head` definitions, `atom` items, `value` JSON and parameters |
+//! | `common` | the terminals that can be imported |
+//! | `params` | the 64-bit parameter of parametric rules |
+//! | `resolve` | names → definitions: undefined, defined twice, unused, a rule where a terminal is required |
+//! | `race` | which terminals begin where a lazy one does |
+//! | `named` | grammars that are given beside the source, and called as `@name` |
+//! | `lower` | definitions → [`Grammar`]; `terminal` patterns, `ending` lazy matches, `substring` `%regex`, `schema` `%json` |
+//! | `warn` | grammars that are valid but probably not intended |
+//! | `empty` | which part is the reason if no text matches |
 //!
 //! Errors and warnings are [`Diagnostic`]s, as in [`ebnf`](crate::ebnf).
 
@@ -57,7 +58,7 @@ pub use parse::parse;
 
 use crate::json_schema;
 
-/// How a source is read.
+/// The options for reading a source.
 ///
 /// ```
 /// use maskwright_frontend::lark::Options;
@@ -69,35 +70,38 @@ use crate::json_schema;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// The rule that a whole text must match; `start` unless told otherwise.
+    /// The rule that a whole text must match; `start` by default.
     pub start: String,
-    /// The grammars that the source may call, as `@name`.
+    /// The grammars that the source may call as `@name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub grammars: BTreeMap<String, Named>,
-    /// Whether ignored text may stand before everything else, where the source does not say so itself; it may unless told otherwise.
+    /// Whether ignored text is allowed before everything else, where the source does not decide this itself; true by
+    /// default.
     pub ignored_first: bool,
-    /// Whether `stop=x` leaves x in the text, as `suffix=x` does; it does not unless told otherwise. Its text is captured under the empty name then.
+    /// Whether `stop=x` keeps x in the text, as `suffix=x` does; false by default. If true, the text of x is captured
+    /// under the empty name.
     pub stops_are_written: bool,
-    /// How large a source may be.
+    /// The limits on the size of a source.
     pub limits: Limits,
 }
 
-/// How large a source may be.
+/// The limits on the size of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// The length of the source in bytes; 16 MiB unless told otherwise.
+    /// The length of the source in bytes; 16 MiB by default.
     pub source_bytes: usize,
-    /// The number of definitions and directives; 200,000 unless told otherwise.
+    /// The number of definitions and directives; 200,000 by default.
     pub definitions: usize,
-    /// How deep groups, complements, conditions and nested grammars may nest; 100 unless told otherwise. The reader calls itself for
-    /// every level, so a much greater depth wants a larger stack as well.
+    /// The nesting depth of groups, complements, conditions and nested grammars; 100 by default. The parser recurses
+    /// once per level, so a much greater depth needs a larger stack.
     pub depth: usize,
-    /// The greatest number in a repetition; 1,000,000 unless told otherwise.
+    /// The greatest number in a repetition; 1,000,000 by default.
     pub repetition: u32,
-    /// How many parts may be built for the values of parameters and the arguments of templates; 500,000 unless told otherwise.
+    /// The number of parts that may be built for the values of parameters and the arguments of templates; 500,000 by
+    /// default.
     pub expansion: usize,
-    /// The number of chunks in `%regex`; 100,000 unless told otherwise.
+    /// The number of chunks in `%regex`; 100,000 by default.
     pub chunks: usize,
 }
 
@@ -126,7 +130,8 @@ impl Default for Limits {
     }
 }
 
-/// Reads a source and lowers it: the grammar with its warnings, or the errors. Schemas in `%json` are read with their own options.
+/// Reads a source and lowers it. Returns the grammar with its warnings, or the errors. `schemas` are the options for
+/// reading schemas in `%json`.
 pub fn grammar(
     source: &str,
     options: &Options,
@@ -136,9 +141,10 @@ pub fn grammar(
     lower(&source, options, schemas)
 }
 
-/// Where in a source the reason stands that no text matches it. `is_empty` is asked whether no text matches a grammar; it says `None` if it does not know.
+/// Finds the part of a source because of which no text matches it. `is_empty` decides whether no text matches a
+/// grammar, and returns `None` if it does not know.
 ///
-/// `None` if there is no such place, or it cannot be found.
+/// Returns `None` if there is no such part, or it cannot be found.
 pub fn why_empty(
     source: &str,
     options: &Options,

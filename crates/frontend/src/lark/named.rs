@@ -9,8 +9,9 @@
 //! assert!(lark::grammar(source, &options, &json_schema::Options::default()).is_ok());
 //! ```
 //!
-//! Source and grammars are read as one text, in which each has a place of its own: a span never means two things. Whoever gets a remark has the source alone, so a remark about
-//! another grammar is moved to where that is called first, and says where in it.
+//! The source and the grammars are read as one concatenated text, so that a span is unambiguous. The caller has only
+//! the source, so a remark about another grammar is moved to the first call of that grammar, and names the line and
+//! column in it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use super::lex::{Kind, Token, lex};
 use crate::notation::remarks::Remarks;
 use crate::{ebnf, gbnf, json_schema, regex};
 
-/// A grammar that a source may call by its name. It has names and ignored text of its own.
+/// A grammar that a source may call by name. It has its own names and ignored text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -30,9 +31,9 @@ pub enum Named {
     Lark(String),
     /// JSON that satisfies a schema.
     JsonSchema {
-        /// The schema, in JSON.
+        /// The schema, as JSON text.
         schema: String,
-        /// How it is read, if not as schemas in the source are.
+        /// The options for reading it, if they differ from those for schemas in the source.
         #[serde(default)]
         options: Option<Box<json_schema::Options>>,
     },
@@ -40,7 +41,7 @@ pub enum Named {
     Regex {
         /// The expression.
         pattern: String,
-        /// How it is read, if not in the usual way.
+        /// The options for reading it, if they differ from the defaults.
         #[serde(default)]
         options: Option<Box<regex::Options>>,
     },
@@ -48,25 +49,26 @@ pub enum Named {
     Ebnf {
         /// The grammar.
         source: String,
-        /// How it is read, if not in the usual way.
+        /// The options for reading it, if they differ from the defaults.
         #[serde(default)]
         options: Option<Box<ebnf::Options>>,
     },
-    /// A grammar as llama.cpp writes it.
+    /// A grammar in the notation of llama.cpp.
     Gbnf {
         /// The grammar.
         source: String,
-        /// How it is read, if not in the usual way.
+        /// The options for reading it, if they differ from the defaults.
         #[serde(default)]
         options: Option<Box<ebnf::Options>>,
     },
 }
 
-/// What the reader of another language says of its text.
+/// The result of reading a text in another language.
 type Foreign = Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>;
 
 impl Named {
-    /// The grammar of a text in another language than Lark and JSON Schema, with remarks as they would be about a text alone. `None` for those two.
+    /// Reads a grammar in a language other than Lark and JSON Schema. Remarks have places in that text alone. Returns
+    /// `None` for Lark and JSON Schema.
     pub(super) fn foreign(&self) -> Option<(&str, Foreign)> {
         Some(match self {
             Self::Lark(_) | Self::JsonSchema { .. } => return None,
@@ -84,7 +86,7 @@ impl Named {
     }
 }
 
-/// Remarks about a text in another language, at the place where it is called.
+/// Moves remarks about a text in another language to the place where it is called.
 pub(super) fn at_call(remarks: Vec<Diagnostic>, name: &str, text: &str, call: Span) -> Vec<Diagnostic> {
     let moved = |mut remark: Diagnostic| {
         let (line, column) = remark.line_column(text);
@@ -95,7 +97,7 @@ pub(super) fn at_call(remarks: Vec<Diagnostic>, name: &str, text: &str, call: Sp
     remarks.into_iter().map(moved).collect()
 }
 
-/// A grammar that was called: where it stands in the whole text, and where it was called first.
+/// A grammar that was called: its place in the concatenated text, and the place of its first call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     name: Box<str>,
@@ -104,7 +106,7 @@ pub struct Origin {
     call: Span,
 }
 
-/// The source and all grammars of the language of Lark behind it, and where each stands.
+/// Returns the source followed by all Lark grammars, and the place of each grammar.
 pub(super) fn whole<'s>(
     source: &'s str,
     named: &BTreeMap<String, Named>,
@@ -114,7 +116,7 @@ pub(super) fn whole<'s>(
     for (name, grammar) in named {
         if let Named::Lark(grammar) = grammar {
             let text = text.to_mut();
-            // An end of the source and a beginning of a grammar are two places.
+            // Separates the end of the source from the start of the grammar.
             text.push('\n');
             let start = text.len();
             text.push_str(grammar);
@@ -124,7 +126,7 @@ pub(super) fn whole<'s>(
     (text, places)
 }
 
-/// The tokens of a part of the whole text.
+/// Returns the tokens of a part of the concatenated text.
 pub(super) fn tokens(whole: &str, part: Span, errors: &mut Remarks) -> Vec<Token> {
     let mut found = Remarks::default();
     let mut tokens = lex(&whole[part.start..part.end], &mut found);
@@ -151,7 +153,7 @@ impl Origin {
         (self.start..=self.start + self.text.len()).contains(&place)
     }
 
-    /// The line and the column of a place, as people count.
+    /// Returns the line and the column of a place, counted from 1.
     fn line(&self, place: usize) -> (usize, usize) {
         let mut before = place - self.start;
         while !self.text.is_char_boundary(before) {
@@ -163,7 +165,7 @@ impl Origin {
     }
 }
 
-/// Remarks at places of the source: those about other grammars stand where these are called.
+/// Moves remarks about other grammars to the places where these are called.
 pub(super) fn in_source(mut remarks: Vec<Diagnostic>, origins: &[Origin]) -> Vec<Diagnostic> {
     for remark in &mut remarks {
         if let Some(origin) = origins.iter().find(|origin| origin.holds(remark.span.start)) {
@@ -171,7 +173,7 @@ pub(super) fn in_source(mut remarks: Vec<Diagnostic>, origins: &[Origin]) -> Vec
             remark.message =
                 format!("in `@{}`, line {line}, column {column}: {}", origin.name, remark.message);
         }
-        // A grammar that was called by another one, and so on: each is called before those that it calls.
+        // A grammar may have been called by another one, and so on. Each is called before those that it calls.
         while let Some(origin) = origins.iter().find(|origin| origin.holds(remark.span.start)) {
             remark.span = origin.call;
         }

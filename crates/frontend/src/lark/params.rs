@@ -1,4 +1,4 @@
-//! The 64-bit parameter of parametric rules: what can be computed from it, and what can be asked about it.
+//! The 64-bit parameter of parametric rules, with the functions and conditions on it.
 //!
 //! ```text
 //! start   : perm::0x0
@@ -7,20 +7,20 @@
 //!         | "b" perm::set_bit(1)  %if bit_clear(1)
 //! ```
 //!
-//! A rule is built once for each value that can be reached; here there are four. So a parametric grammar is a context-free
-//! grammar like any other, only one that nobody would want to write down.
+//! A rule is built once for each value that can be reached; here there are four. So a parametric grammar is a
+//! context-free grammar like any other, but one that would be tedious to write by hand.
 
-/// Some neighbouring bits of the parameter: `[start:end]`, the end not included.
+/// A range of adjacent bits of the parameter: `[start:end]`, without the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits {
     start: u32,
     end: u32,
 }
 
-/// How the parameter of a call comes about from that of the caller.
+/// How the parameter of a call is computed from that of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// `_`: the same.
+    /// `_`: unchanged.
     Same,
     /// A number.
     Number(u64),
@@ -28,20 +28,20 @@ pub enum Update {
     And(u64),
     /// `bit_or(v)`, `set_bit(k)`.
     Or(u64),
-    /// `incr(bits)`: one more, unless all bits are set.
+    /// `incr(bits)`: increased by one, unless all bits are set.
     Increase(Bits),
-    /// `decr(bits)`: one less, unless no bit is set.
+    /// `decr(bits)`: decreased by one, unless no bit is set.
     Decrease(Bits),
 }
 
-/// What `%if` asks.
+/// The condition of `%if`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// `true`.
     True,
-    /// The bits, as a number.
+    /// Compares the bits, as a number.
     Value(Bits, Comparison, u64),
-    /// How many of the bits are set.
+    /// Compares the number of bits that are set.
     Count(Bits, Comparison, u64),
     /// `and(c, c)`.
     Both(Box<Condition>, Box<Condition>),
@@ -54,30 +54,30 @@ pub enum Condition {
 /// `eq`, `ne`, `lt`, `le`, `gt` and `ge`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// The same.
+    /// `eq`.
     Equal,
-    /// Not the same.
+    /// `ne`.
     Different,
-    /// Less.
+    /// `lt`.
     Less,
-    /// Not greater.
+    /// `le`.
     AtMost,
-    /// Greater.
+    /// `gt`.
     Greater,
-    /// Not less.
+    /// `ge`.
     AtLeast,
 }
 
 impl Bits {
-    /// All of them.
+    /// All 64 bits.
     pub const ALL: Self = Self { start: 0, end: 64 };
 
-    /// The bits from `start` up to, and without, `end`; `None` if that is no range of 64 bits.
+    /// Returns the bits from `start` up to `end`, without `end`, or `None` if that is not a range of 64 bits.
     pub fn new(start: u64, end: u64) -> Option<Self> {
         (start < end && end <= 64).then_some(Self { start: start as u32, end: end as u32 })
     }
 
-    /// All bits of the range, as the number that the range holds when they are set.
+    /// Returns the value of the range when all its bits are set.
     pub fn ones(self) -> u64 {
         u64::MAX >> (64 - (self.end - self.start))
     }
@@ -88,12 +88,12 @@ impl Bits {
 }
 
 impl Update {
-    /// Whether it needs the parameter of the caller.
+    /// Checks whether it needs the parameter of the caller.
     pub fn needs_value(self) -> bool {
         !matches!(self, Self::Number(_))
     }
 
-    /// The parameter of the call.
+    /// Returns the parameter of the call.
     pub fn apply(self, value: u64) -> u64 {
         match self {
             Self::Same => value,
@@ -108,7 +108,7 @@ impl Update {
 }
 
 impl Condition {
-    /// Whether it holds for a parameter. Calls itself once per level, of which the parser bounds the number.
+    /// Checks whether it holds for a parameter. Recurses once per level; the parser bounds the number of levels.
     pub fn holds(&self, value: u64) -> bool {
         match self {
             Self::True => true,
@@ -124,7 +124,7 @@ impl Condition {
 }
 
 impl Comparison {
-    /// The comparison of this name.
+    /// Returns the comparison with this name.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "eq" => Self::Equal,

@@ -1,7 +1,7 @@
-//! From tokens to the [`Source`].
+//! Parses tokens into a [`Source`].
 //!
-//! A recursive descent. Whatever nests goes one level deeper in one counter, and too deep is an error with its place. After an error the
-//! reader goes on with the next definition, so that one reading shows them all.
+//! This is a recursive descent parser with one depth counter, and a source that is too deep is an error with its place.
+//! After an error the parser continues with the next definition, so that one pass reports all errors.
 
 mod atom;
 mod head;
@@ -19,7 +19,7 @@ use super::named::{self, Origin};
 use crate::notation::remarks::Remarks;
 use crate::stopped::stopped;
 
-/// Reads a source. On failure gives all errors that were found, in the order of their places.
+/// Reads a source. On failure it returns all errors, in the order of their places.
 pub fn parse(source: &str, options: &Options) -> Result<Source, Vec<Diagnostic>> {
     let limits = &options.limits;
     let mut errors = Remarks::default();
@@ -56,7 +56,7 @@ pub fn parse(source: &str, options: &Options) -> Result<Source, Vec<Diagnostic>>
     }
 }
 
-/// The error has been reported, and this definition cannot be read on.
+/// An error that has been reported; the rest of this definition cannot be read.
 struct Stop;
 
 type Read<T> = Result<T, Stop>;
@@ -65,25 +65,25 @@ struct Parser<'a> {
     source: &'a str,
     tokens: Vec<Token>,
     at: usize,
-    /// Where the text ends to which the tokens belong.
+    /// The end of the text to which the tokens belong.
     end: usize,
-    /// How many groups, complements, conditions and documents are open.
+    /// The number of open groups, complements, conditions and documents.
     depth: usize,
-    /// How many definitions were read, in all documents.
+    /// The number of definitions read, in all documents.
     definitions: usize,
     options: &'a Options,
     errors: Remarks,
-    /// Nested documents, complete.
+    /// Finished nested documents.
     documents: Vec<Document>,
-    /// Where those of the grammars that can be called stand that are of the language of Lark.
+    /// The places of the Lark grammars that can be called.
     places: BTreeMap<Box<str>, Span>,
-    /// Those that were called: the number of the document, or `None` while it is being read.
+    /// The grammars that were called: the index of the document, or `None` while it is being read.
     called: BTreeMap<Box<str>, Option<usize>>,
     origins: Vec<Origin>,
 }
 
 impl Parser<'_> {
-    /// Definitions and directives, up to the end or, in a nested document, to its brace.
+    /// Reads definitions and directives, up to the end or, in a nested document, up to its closing brace.
     fn document(&mut self, is_nested: bool) -> Document {
         let settings = Settings { ignored_first: self.options.ignored_first, ..Settings::default() };
         let mut document = Document { settings, ..Document::default() };
@@ -117,8 +117,8 @@ impl Parser<'_> {
         document
     }
 
-    /// Goes to the next line on which something begins. An error in a nested document ends the whole of it: where its brace is,
-    /// nobody knows any more.
+    /// Skips to the next line on which an entry begins. An error in a nested document ends the reading, because its
+    /// closing brace cannot be found anymore.
     fn recover(&mut self, is_nested: bool) {
         if is_nested {
             self.at = self.tokens.len();
@@ -132,7 +132,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Alternatives. Inside of parentheses line breaks mean nothing; outside one that no `|` follows ends the alternation.
+    /// Reads alternatives. Inside parentheses line breaks have no meaning; outside, a line break without a `|` after it
+    /// ends the alternation.
     fn alternation(&mut self, is_inside: bool) -> Read<Alternation> {
         let start = self.here().start;
         let mut alternatives = Vec::new();
@@ -200,8 +201,8 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// Goes over line breaks that mean nothing: in a group, behind a `|` and behind the colon. If a definition or a directive begins behind
-    /// them, they do mean something.
+    /// Skips line breaks that have no meaning: in a group, after a `|` and after the colon. They do have a meaning if a
+    /// definition or a directive begins after them.
     fn skip_newlines_within(&mut self) {
         let before = self.at;
         self.skip_newlines();
@@ -210,7 +211,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a definition or a directive begins here.
+    /// Checks whether a definition or a directive begins here.
     fn begins_entry(&self) -> bool {
         match self.peek() {
             Some(Kind::Directive) => !matches!(self.text(self.here()), "%json" | "%regex" | "%lark" | "%if"),
@@ -218,7 +219,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether everything that stands before the colon of a definition stands here. How far this looks is bounded.
+    /// Checks whether the part of a definition before its colon is here. The lookahead is bounded.
     fn begins_definition(&self) -> bool {
         const FAR: usize = 64;
         let mut signs = (0..FAR)
@@ -243,7 +244,7 @@ impl Parser<'_> {
         false
     }
 
-    /// One level deeper.
+    /// Reads something one level deeper.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         if self.depth >= self.options.limits.depth {
             let message = format!("this is nested more than {} levels deep", self.options.limits.depth);
@@ -259,7 +260,7 @@ impl Parser<'_> {
         result
     }
 
-    /// A sign that must stand here.
+    /// Reads a required sign.
     fn expect(&mut self, sign: &'static str, why: &str) -> Read<()> {
         if self.eat(sign) {
             return Ok(());
@@ -278,11 +279,11 @@ impl Parser<'_> {
         }
     }
 
-    /// An error about the token that stands here.
+    /// Reports an error about the next token.
     fn unexpected<T>(&mut self, wanted: &str) -> Read<T> {
         let place = self.here();
         let found = match self.peek() {
-            // What cannot be read was reported.
+            // Unreadable text was already reported.
             Some(Kind::Stray) => return Err(Stop),
             None => "the grammar ends".to_owned(),
             Some(Kind::Newline) => "the line ends".to_owned(),
@@ -321,12 +322,12 @@ impl Parser<'_> {
         self.tokens.get(self.at + ahead).map(|token| &token.kind)
     }
 
-    /// Where the next token stands.
+    /// Returns the place of the next token.
     fn here(&self) -> Span {
         self.tokens.get(self.at).map_or(Span::at(self.end), |token| token.span)
     }
 
-    /// Where the token before ends.
+    /// Returns the end of the previous token.
     fn end_before(&self) -> usize {
         self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.span.end)
     }
@@ -336,7 +337,7 @@ impl Parser<'_> {
     }
 }
 
-/// The sort of a definition: that of the first letter of its name.
+/// Returns the sort of a definition, from the first letter of its name.
 fn sort_of(name: &str) -> Sort {
     match name.trim_start_matches('_').chars().next() {
         Some(c) if c.is_ascii_uppercase() => Sort::Terminal,
@@ -344,12 +345,12 @@ fn sort_of(name: &str) -> Sort {
     }
 }
 
-/// An item without repetition.
+/// Returns an item without repetition.
 fn once(atom: Atom, span: Span) -> Item {
     Item { atom, span, repeat: None }
 }
 
-/// A body of one item.
+/// Returns a body of one item.
 fn body_of(item: Item) -> Alternation {
     let span = item.span;
     let alternative = Alternative { conjuncts: vec![vec![item]], condition: None, span };

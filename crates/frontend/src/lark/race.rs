@@ -1,7 +1,7 @@
-//! Lazy terminals that begin where others do.
+//! Finds lazy terminals that begin at the same place as others.
 //!
-//! A lexer follows all terminals that may begin at a place side by side, and a lazy one that matches wins at once, whatever the others could
-//! still become. The idiom for tool calls rests on that:
+//! A lexer follows all terminals that may begin at a place in parallel, and a lazy one that matches wins immediately,
+//! even if others could still match more. The idiom for tool calls relies on this:
 //!
 //! ```text
 //! start: (call)* rest
@@ -11,12 +11,13 @@
 //! TEXT: /(.|\n)*/
 //! ```
 //!
-//! `rest` matches every text, but where a call may begin it cannot contain `<tool_call>`, because `head` would have won there. Nothing is cut into
-//! terminals here, so the same is said by an intersection: a terminal that begins where the lazy one L does is none of the texts `L·anything`, and another
-//! lazy one none of the texts `L·something`.
+//! `rest` matches every text, but where a call may begin it cannot contain `<tool_call>`, because `head` would have won
+//! there. This frontend does not split text into terminals, so it expresses the same by an intersection: a terminal
+//! that begins where the lazy terminal L does excludes the texts `L·anything`, and another lazy one excludes the texts
+//! `L·something`.
 //!
-//! Which terminals begin at the same place is found for each rule by itself: the alternatives of a group, and an item that may be missing or come again, with what
-//! follows it. What follows a whole rule is not looked at.
+//! The terminals that begin at the same place are found for each rule separately: the alternatives of a group, and an
+//! optional or repeated item together with the items after it. The text that follows a whole rule is not considered.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,12 +27,12 @@ use maskwright_grammar::Span;
 use super::ast::{Alternation, Alternative, Atom, Ending, Item, Sort};
 use super::resolve::Scope;
 
-/// Something that begins at a place.
+/// An element that begins at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Start {
     /// A terminal, by the place where it is mentioned.
     Terminal(usize, usize),
-    /// A rule that is a lazy terminal, by its number.
+    /// A rule that is a lazy terminal, by its index.
     Lazy(usize),
 }
 
@@ -41,17 +42,17 @@ impl Start {
     }
 }
 
-/// For everything that begins where a lazy terminal does, these lazy terminals.
+/// For every element that begins where a lazy terminal does, these lazy terminals.
 pub(super) type Races = HashMap<Start, BTreeSet<usize>>;
 
-/// What a part of a rule can begin with, and whether it can be empty.
+/// The elements with which a part of a rule can begin, and whether the part is nullable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct First {
     starts: BTreeSet<Start>,
     is_nullable: bool,
 }
 
-/// The races of a document.
+/// Returns the races of a document.
 pub(super) fn races(scope: &Scope<'_>) -> Races {
     let definitions = &scope.document.definitions;
     let is_lazy = |ending: &Ending| matches!(ending, Ending::Lazy | Ending::Suffix(_));
@@ -62,7 +63,8 @@ pub(super) fn races(scope: &Scope<'_>) -> Races {
         return Races::new();
     }
     let mut race = Race { scope, firsts: vec![First::default(); definitions.len()], races: Races::new() };
-    // Each round adds something, or is the last one. Every other one goes backwards, so that chains in either order are short.
+    // Each round adds something, or is the last one. The direction alternates, so that chains in either direction take
+    // few rounds.
     let mut order: Vec<usize> = (0..definitions.len()).collect();
     loop {
         let mut has_changed = false;
@@ -116,7 +118,7 @@ impl Race<'_, '_> {
             let one = self.atom(&item.atom, item.span);
             let (min, max) = item.repeat.unwrap_or((1, Some(1)));
             if max.is_none_or(|max| max > 1) {
-                // Another round, or what follows.
+                // Either another round or the following item begins here.
                 self.meet(&one.starts.union(&behind.starts).copied().collect());
             }
             let is_nullable = one.is_nullable || min == 0;
@@ -148,12 +150,12 @@ impl Race<'_, '_> {
                     None => First::default(),
                 }
             }
-            // Documents of JSON and tokens are not cut by this lexer.
+            // A lexer does not split tokens and embedded documents.
             Atom::Token(_) | Atom::Json(..) | Atom::Foreign(..) | Atom::Nested(_) => First::default(),
         }
     }
 
-    /// Everything that begins at one place.
+    /// Records all elements that begin at one place.
     fn meet(&mut self, starts: &BTreeSet<Start>) {
         let lazy: Vec<usize> = starts
             .iter()

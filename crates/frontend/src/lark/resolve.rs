@@ -1,4 +1,4 @@
-//! What the names mean: which definition each stands for, in which order terminals can be built, and what is used at all.
+//! Resolves names: the definition of each, the order in which terminals can be built, and which definitions are used.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,21 +10,21 @@ use super::ast::{Alternation, Atom, Definition, Document, Ending, Item, Sort, So
 use crate::notation::{nearest, remarks::Remarks};
 use crate::stopped::stopped;
 
-/// The names of a document, all of them known and rightly used.
+/// The names of a document, all of them known and used correctly.
 #[derive(Debug)]
 pub(super) struct Scope<'a> {
     pub(super) document: &'a Document,
-    /// The place of every definition.
+    /// The index of every definition.
     pub(super) names: HashMap<&'a str, usize>,
-    /// The place of the rule to begin with.
+    /// The index of the start rule.
     pub(super) start: usize,
-    /// Whether the start, or `%ignore`, mentions the definition, directly or through others.
+    /// Whether the start rule or `%ignore` mentions the definition, directly or through others.
     pub(super) reachable: Vec<bool>,
-    /// The terminals that are used, each behind those that it mentions.
+    /// The terminals that are used, each after those that it mentions.
     pub(super) terminals: Vec<usize>,
 }
 
-/// Looks up every name of every document.
+/// Resolves every name of every document.
 pub(super) fn resolve<'a>(source: &'a Source, options: &Options) -> Result<Vec<Scope<'a>>, Vec<Diagnostic>> {
     let mut errors = Remarks::default();
     let mut scopes = Vec::with_capacity(source.documents.len());
@@ -96,7 +96,7 @@ fn missing_start(document: &Document, start: &str) -> Diagnostic {
     }
 }
 
-/// Checks what stands in bodies against what the names are.
+/// Checks that names are used in bodies as they are defined.
 struct Check<'c, 'a> {
     document: &'a Document,
     names: &'c HashMap<&'a str, usize>,
@@ -112,7 +112,7 @@ impl<'a> Check<'_, 'a> {
         }
     }
 
-    /// A text begins without a parameter.
+    /// Checks that the start rule has no parameter.
     fn start(&mut self, definition: &Definition) {
         if definition.is_parametric || !definition.template.is_empty() {
             let message = format!("`{}` is where a text begins, so it has no parameter", definition.name);
@@ -171,7 +171,7 @@ impl<'a> Check<'_, 'a> {
         self.mention(found, what, place);
     }
 
-    /// Whether a definition is mentioned in the way in which it is defined.
+    /// Checks that a mention of a definition has the form that the definition requires.
     fn mention(&mut self, found: &Definition, mention: Mention, place: Span) {
         let name = &found.name;
         let (message, help) = match mention {
@@ -201,7 +201,7 @@ impl<'a> Check<'_, 'a> {
         if !self.reported.insert(name) {
             return;
         }
-        // Looking for a near name costs much more than the rest, so nobody looks for what is not shown.
+        // A search for a similar name costs much more than the rest, so it is skipped for errors that are not shown.
         let near = if self.errors.is_full() {
             None
         } else {
@@ -236,7 +236,8 @@ enum Mention {
     Template(usize),
 }
 
-/// The definitions that a body mentions. Parameters of templates are left out: they are no definitions.
+/// Returns the definitions that a body mentions. Parameters of templates are left out, because they are not
+/// definitions.
 fn mentions(definition: &Definition, names: &HashMap<&str, usize>) -> Vec<usize> {
     let mut found = mentions_of(&definition.body, &definition.template, names);
     if let Some((Ending::Stop(Atom::Name(name)) | Ending::Suffix(Atom::Name(name)), _)) =
@@ -274,8 +275,8 @@ fn find_reachable(document: &Document, names: &HashMap<&str, usize>, start: usiz
     reachable
 }
 
-/// The terminals in an order in which each can be built from those before it: a walk in depth with an explicit stack, because
-/// terminals may form long chains. Unused ones are looked at as well, for the sake of cycles.
+/// Returns the terminals in an order in which each can be built from those before it. This is a depth-first walk with
+/// an explicit stack, because terminals may form long chains. Unused ones are visited as well, to find cycles.
 fn order_terminals(
     document: &Document,
     names: &HashMap<&str, usize>,

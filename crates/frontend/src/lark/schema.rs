@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::json_schema::{Options, Strictness, Whitespace};
 
-/// The keyword that has the options.
+/// The keyword that contains the options.
 const KEYWORD: &str = "x-guidance";
 
-/// The schema without the options in it, and the options as they say; the name of the one that cannot be kept and what to do, if there is one.
+/// Returns the schema without the options in it, and the resulting options. If an option cannot be followed, returns
+/// its name and a hint instead.
 pub(super) fn with_options<'t>(
     text: &'t str,
     options: &Options,
@@ -18,7 +19,7 @@ pub(super) fn with_options<'t>(
     if !text.contains(KEYWORD) {
         return Ok((text.into(), options));
     }
-    // What is no JSON is refused by whoever reads the schema.
+    // Text that is not JSON is refused when the schema is read.
     let Ok(Value::Object(mut schema)) = serde_json::from_str::<Value>(text) else {
         return Ok((text.into(), options));
     };
@@ -38,7 +39,7 @@ pub(super) fn with_options<'t>(
             ("key_separator", Value::String(text)) => separators.1 = text,
             ("lenient", Value::Bool(true)) => options.strictness = Strictness::Lenient,
             ("lenient" | "coerce_one_of", Value::Bool(false)) => {}
-            // It matters only where there is a `oneOf`.
+            // The option matters only if there is a `oneOf`.
             ("coerce_one_of", Value::Bool(true)) if !text.contains("oneOf") => {}
             ("coerce_one_of", Value::Bool(true)) => {
                 let help = "leave it out, and `oneOf` means what the standard says, or write `anyOf`";

@@ -1,12 +1,12 @@
-//! Patterns and texts in any case, by way of the regex frontend.
+//! Lowers patterns and case-insensitive texts, using the regex frontend.
 
 use maskwright_grammar::{Diagnostic, ExprId, GrammarBuilder, Span};
 
 use crate::notation::remarks::Remarks;
 use crate::regex;
 
-/// A pattern. It sees its own text and nothing around it, so that anchors and look-around mean what they do in a text that is nothing
-/// but this terminal; a warning says so.
+/// Lowers a pattern. It applies only to the text of its terminal, so anchors and look-around behave as in a text that
+/// consists of this terminal only; a warning says so.
 pub(super) fn regex(
     pattern: &str,
     flags: &str,
@@ -19,7 +19,7 @@ pub(super) fn regex(
         let remark = Diagnostic::error(span, format!("a pattern has no flag `{unknown}`"));
         return Err(remark.with_help("there are i, m, s, u and x"));
     }
-    // Unicode is what patterns know anyway.
+    // Patterns use Unicode anyway.
     let flags: String = flags.chars().filter(|flag| *flag != 'u').collect();
     let prefix = if flags.is_empty() { String::new() } else { format!("(?{flags})") };
     let whole = format!("{prefix}{pattern}");
@@ -36,7 +36,7 @@ pub(super) fn regex(
     lowered.map_err(|remark| moved(remark, at, prefix.len(), span))
 }
 
-/// A remark about a pattern as one about the source.
+/// Moves a remark about a pattern to its place in the source.
 fn moved(mut remark: Diagnostic, at: Option<usize>, prefix: usize, span: Span) -> Diagnostic {
     let place = |offset: usize| at.map_or(span.start, |at| at + offset.saturating_sub(prefix));
     remark.span = Span::new(place(remark.span.start), place(remark.span.end));
@@ -46,7 +46,7 @@ fn moved(mut remark: Diagnostic, at: Option<usize>, prefix: usize, span: Span) -
     remark
 }
 
-/// A text whose letters may have either case.
+/// Returns a text whose letters may have either case.
 pub(super) fn any_case(text: &str, span: Span, builder: &mut GrammarBuilder) -> Result<ExprId, Diagnostic> {
     let options = regex::Options { ignore_case: true, ..regex::Options::default() };
     let pattern: Vec<String> = text.chars().map(|c| format!("\\u{{{:x}}}", u32::from(c))).collect();

@@ -1,4 +1,5 @@
-//! What is right, but perhaps not meant: definitions that nothing uses, attributes without effect, rules that can never match.
+//! Warns about grammars that are valid but probably not intended: unused definitions, attributes without effect, and
+//! rules that can never match.
 
 use core::cell::Cell;
 
@@ -10,10 +11,10 @@ use super::resolve::Scope;
 use crate::notation::{check::find_living, remarks::Remarks};
 use crate::translate::translate;
 
-/// What a definition may need that no text matches, beside rules without end.
+/// A part that no text matches, other than an endless rule.
 const NOTHING: &str = "something that no text matches";
 
-/// Definitions that nothing leads to.
+/// Warns about definitions that the start rule does not reach.
 pub(super) fn unused(scope: &Scope<'_>, warnings: &mut Remarks) {
     let start = &scope.document.definitions[scope.start].name;
     for (definition, _) in scope.document.definitions.iter().zip(&scope.reachable).filter(|(_, used)| !**used)
@@ -25,7 +26,7 @@ pub(super) fn unused(scope: &Scope<'_>, warnings: &mut Remarks) {
     }
 }
 
-/// Attributes that say nothing about which texts match, and that only whoever draws tokens can follow.
+/// Warns about attributes that do not affect which texts match, and that only the code which samples tokens can follow.
 pub(super) fn annotations(scope: &Scope<'_>, warnings: &mut Remarks) {
     for definition in &scope.document.definitions {
         if let Some((_, place)) = definition.attributes.temperature {
@@ -38,7 +39,7 @@ pub(super) fn annotations(scope: &Scope<'_>, warnings: &mut Remarks) {
     }
 }
 
-/// Rules of which a part that may stand alone matches every text, so that the rest says nothing.
+/// Warns about rules in which one part alone matches every text, so that the other parts have no effect.
 pub(super) fn vacuous(grammar: &Grammar, rules: &[(&Definition, RuleId)], warnings: &mut Remarks) {
     let universal = Universal::of(grammar);
     for (definition, rule) in rules {
@@ -55,7 +56,7 @@ pub(super) fn vacuous(grammar: &Grammar, rules: &[(&Definition, RuleId)], warnin
     }
 }
 
-/// Which rules match every text, as far as that is seen.
+/// The rules that are found to match every text.
 struct Universal {
     rules: Vec<bool>,
 }
@@ -107,18 +108,18 @@ impl Universal {
     }
 }
 
-/// How far a free part is followed through rules that call each other.
+/// The maximum number of rounds through rules that call one another.
 const ROUNDS: usize = 64;
 
-/// How many expressions are looked at closely.
+/// The maximum number of expressions for which an automaton is built.
 const LOOKS: usize = 256;
 
-/// How many expressions are looked at for a text that does not match.
+/// The maximum number of expressions visited to find a text that does not match.
 const LOOKS_FOR_TEXT: u32 = 256;
 
-/// The expressions that match every text, by automata.
+/// Returns the expressions that match every text, using automata.
 fn free_parts(grammar: &Grammar) -> Vec<bool> {
-    // Nothing that has no large class, and is no complement, comes into question.
+    // Only expressions with a large class or a complement are candidates.
     let mut is_wide = vec![false; grammar.exprs().len()];
     let mut looks = 0;
     let mut free = vec![false; grammar.exprs().len()];
@@ -143,8 +144,8 @@ fn free_parts(grammar: &Grammar) -> Vec<bool> {
     free
 }
 
-/// Whether there is plainly a text that does not match: none, or one of one character. PERF: the automata of a language's identifiers and strings took most of the time that its grammar
-/// took to compile.
+/// Checks whether a simple analysis finds a text that does not match: the empty text, or one of one character. PERF:
+/// the automata of a language's identifiers and strings took most of the time that its grammar took to compile.
 fn lacks_text(grammar: &Grammar, id: ExprId) -> bool {
     let sketch = Sketch { grammar, left: Cell::new(LOOKS_FOR_TEXT) };
     match grammar.expr(id) {
@@ -153,7 +154,8 @@ fn lacks_text(grammar: &Grammar, id: ExprId) -> bool {
     }
 }
 
-/// What is seen of expressions without automata. After so many of them, nothing is known of the others.
+/// An analysis of expressions without automata. It visits a limited number of expressions and knows nothing about
+/// others.
 struct Sketch<'g> {
     grammar: &'g Grammar,
     left: Cell<u32>,
@@ -169,7 +171,7 @@ impl<'g> Sketch<'g> {
         self.grammar.rule(rule).expr()
     }
 
-    /// Whether there is plainly a text that matches.
+    /// Checks whether some text certainly matches.
     fn has_text(&self, id: ExprId) -> bool {
         match self.look(id) {
             Some(Expr::Empty) => true,
@@ -183,7 +185,7 @@ impl<'g> Sketch<'g> {
         }
     }
 
-    /// Whether the empty text may match.
+    /// Checks whether the empty text may match.
     fn may_be_empty(&self, id: ExprId) -> bool {
         match self.look(id) {
             Some(Expr::Never | Expr::Class(_)) => false,
@@ -196,7 +198,7 @@ impl<'g> Sketch<'g> {
         }
     }
 
-    /// The texts of one character that may match, and perhaps others.
+    /// Returns a superset of the texts of one character that match.
     fn single_characters(&self, id: ExprId) -> CharSet {
         let unite = |sets: &mut dyn Iterator<Item = CharSet>| {
             sets.reduce(|a, b| a.union(&b)).unwrap_or_else(CharSet::none)
@@ -233,7 +235,7 @@ impl<'g> Sketch<'g> {
     }
 }
 
-/// Whether a regular expression matches every text.
+/// Checks whether a regular expression matches every text.
 fn is_everything(grammar: &Grammar, id: ExprId) -> bool {
     let mut exprs = automata::Exprs::new();
     let rule = |rule| Some(grammar.rule(rule).expr());
@@ -245,7 +247,7 @@ fn is_everything(grammar: &Grammar, id: ExprId) -> bool {
     dfa.is_ok_and(|dfa| !dfa.states().any(|state| dfa.is_accepting(state)))
 }
 
-/// Rules that can never match. If no text can match at all, that is an error.
+/// Warns about rules that can never match. Returns an error if no text can match at all.
 pub(super) fn dead(
     grammar: &Grammar,
     start: &Definition,
@@ -255,13 +257,13 @@ pub(super) fn dead(
     let life = find_living(grammar);
     let dead = life.dead_rules();
     if dead.contains(&grammar.root()) {
-        // The start is what was asked for first; the root may have ignored text before it.
+        // The first rule is the start; the root may have ignored text before it.
         let rule = rules.first().map_or(grammar.root(), |(_, rule)| *rule);
         let message = format!("no text can match `{}`, because {}", start.name, life.explain(rule, NOTHING));
         return Err(Diagnostic::error(start.span, message).with_help("add an alternative that ends"));
     }
     for (definition, rule) in rules.iter().filter(|(_, rule)| dead.binary_search(rule).is_ok()) {
-        // Of thousands of dead rules only a few are shown, and explaining may take a walk over all.
+        // Of thousands of dead rules only a few are shown, and each explanation may take a walk over all of them.
         let reason = if warnings.is_full() { String::new() } else { life.explain(*rule, NOTHING) };
         let message = format!("`{}` can never match, because {reason}", definition.name);
         let help = "what needs it is left out; add an alternative that ends";
@@ -277,7 +279,7 @@ mod tests {
 
     use super::*;
 
-    /// A random expression over few characters.
+    /// Returns a random expression over few characters.
     fn random(g: &mut GrammarBuilder, rng: &mut Rng, depth: u32) -> ExprId {
         let (what, other, min) =
             (rng.below(if depth == 0 { 5 } else { 11 }), rng.below(3), rng.below(2) as u32);
@@ -306,7 +308,7 @@ mod tests {
         }
     }
 
-    /// What is seen without automata is so by automata.
+    /// Whatever the analysis without automata finds, the automata confirm.
     #[test]
     fn what_lacks_a_text_is_not_everything() {
         let (mut lacking, mut everything) = (0, 0);

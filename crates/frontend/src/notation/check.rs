@@ -1,16 +1,15 @@
-//! Which rules can match a text at all.
+//! Finds the rules that can match some text.
 //!
-//! A rule is *dead* if no text matches it: `a ::= a "x"` would need itself without end. The living are
-//! found from below, as in Horn clauses (Dowling and Gallier, 1984): a literal lives; a sequence lives
-//! when all its operands do, an alternation when one does, a mention when its rule does. Every
-//! expression counts the operands it still waits for, so the whole takes time in proportion to the
-//! grammar.
+//! A rule is *dead* if no text matches it: `a ::= a "x"` would need itself without end. The living expressions are
+//! found bottom-up, as in Horn clauses (Dowling and Gallier, 1984): a literal lives; a sequence lives when all its
+//! operands do, an alternation when one does, a mention when its rule does. Every expression counts the operands for
+//! which it still waits, so the whole computation is linear in the size of the grammar.
 
 use std::collections::HashSet;
 
 use maskwright_grammar::{Expr, Grammar, RuleId};
 
-/// Which expressions of a grammar match some text.
+/// The expressions of a grammar that match some text.
 #[derive(Debug)]
 pub(crate) struct Life<'a> {
     grammar: &'a Grammar,
@@ -18,7 +17,7 @@ pub(crate) struct Life<'a> {
     living: Vec<bool>,
 }
 
-/// Finds out which expressions match some text.
+/// Finds the expressions that match some text.
 pub(crate) fn find_living(grammar: &Grammar) -> Life<'_> {
     let exprs = grammar.exprs();
     let mut waits_for: Vec<usize> = exprs.iter().map(operands_needed).collect();
@@ -44,12 +43,12 @@ pub(crate) fn find_living(grammar: &Grammar) -> Life<'_> {
     Life { grammar, living }
 }
 
-/// How many operands must live before an expression does.
+/// Returns the number of operands that must live before an expression does.
 fn operands_needed(expr: &Expr) -> usize {
     match expr {
         Expr::Never => usize::MAX,
         Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Token(_) | Expr::Repeat { min: 0, .. }
-        // EBNF has none of these; whether they match something, automata must tell.
+        // Only automata can decide whether these match something, so they count as living.
         | Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => 0,
         Expr::Seq(parts) => parts.len(),
         Expr::Alt(_)
@@ -61,7 +60,7 @@ fn operands_needed(expr: &Expr) -> usize {
     }
 }
 
-/// The expressions that decide over this one.
+/// Returns the expressions on which this one depends.
 fn operands<'a>(grammar: &'a Grammar, expr: &'a Expr) -> impl Iterator<Item = usize> + 'a {
     let body = match expr {
         Expr::Rule(rule) => Some(grammar.rule(*rule).expr().index()),
@@ -70,27 +69,27 @@ fn operands<'a>(grammar: &'a Grammar, expr: &'a Expr) -> impl Iterator<Item = us
     body.into_iter().chain(expr.operands().iter().map(|operand| operand.index()))
 }
 
-/// How a way through dead rules comes to its end.
+/// The end of a path through dead rules.
 enum End {
-    /// It came back to this rule.
+    /// The path returned to this rule.
     Again(RuleId),
-    /// It came to something that matches nothing.
+    /// The path reached something that matches nothing.
     Nothing,
 }
 
 impl Life<'_> {
-    /// The rules that match no text.
+    /// Returns the rules that match no text.
     pub(crate) fn dead_rules(&self) -> Vec<RuleId> {
         let is_dead = |id: &RuleId| !self.living[self.grammar.rule(*id).expr().index()];
         self.grammar.rule_ids().filter(is_dead).collect()
     }
 
-    /// Why a dead rule is dead: half a sentence, to stand after "because".
+    /// Explains why a dead rule is dead, as a clause that follows "because".
     ///
-    /// Follows one way that the rule must take, such as "it needs `a`, which needs `b`, which needs
-    /// `a` again, without end".
+    /// Follows one path that the rule must take, such as "it needs `a`, which needs `b`, which needs `a` again, without
+    /// end".
     ///
-    /// `nothing` is what a way ends in that comes to no rule.
+    /// `nothing` describes the end of a path that reaches no further rule.
     pub(crate) fn explain(&self, dead: RuleId, nothing: &str) -> String {
         let (way, end) = self.follow(dead);
         let mut reason = String::new();
@@ -107,7 +106,7 @@ impl Life<'_> {
         }
     }
 
-    /// The names of the dead rules on one way from `dead` on, up to where it ends.
+    /// Returns the names of the dead rules on one path from `dead`, and how the path ends.
     fn follow(&self, dead: RuleId) -> (Vec<&str>, End) {
         let mut seen = HashSet::from([dead]);
         let (mut way, mut rule) = (Vec::new(), dead);
@@ -123,7 +122,7 @@ impl Life<'_> {
         }
     }
 
-    /// The first mention of a dead rule in a dead rule; `None` if what kills it is no rule.
+    /// Returns the first mention of a dead rule in a dead rule, or `None` if the rule is dead for another reason.
     fn first_dead_mention(&self, rule: RuleId) -> Option<RuleId> {
         let mut id = self.grammar.rule(rule).expr();
         loop {
@@ -136,7 +135,7 @@ impl Life<'_> {
     }
 }
 
-/// The names in quotes; of a long list, only both ends.
+/// Returns the names in quotes; of a long list, only both ends.
 fn shorten(names: &[&str]) -> Vec<String> {
     const ENDS: usize = 3;
     let quote = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();

@@ -1,27 +1,29 @@
-//! Where a match ends: `lazy`, `suffix` and `stop`.
+//! The end of a match: `lazy`, `suffix` and `stop`.
 //!
-//! Whoever reads from left to right and stops at the first match reads a text of the language *of which no proper beginning is in the
-//! language too*. So with R the body, and the suffix behind it,
+//! A reader that goes from left to right and stops at the first match reads a text of the language *of which no proper
+//! prefix is in the language*. So with R the body followed by the suffix,
 //!
 //! ```text
 //! shortest(R)  =  R  without  R·(one character or more)
 //! ```
 //!
-//! is the language of a lazy terminal: regular, and exact. `/(.|\n)*/` with the suffix `</a>` gives every text that ends in `</a>` and has it
-//! nowhere else.
+//! is the language of a lazy terminal: regular, and exact. `/(.|\n)*/` with the suffix `</a>` gives every text that
+//! ends in `</a>` and contains it nowhere else.
 //!
-//! `stop` means what `suffix` does, less the suffix itself: llguidance lets the model write it and takes it away again. Here nothing is
-//! taken away, so what is left is the text before the first stop. It is what `shortest` gives, cut short; for a stop that is a plain text `s` that
-//! can be said without cutting. The text `b` must match the body, and `b·s` must have no `s` behind a match of the body but the one
-//! at its end. One further to the left would lie within `b`, or begin in `b` and end within `s`; the second is possible only for a beginning
-//! of `s` that is also an end of `s`.
+//! `stop` is like `suffix` without the suffix itself: llguidance lets the model write it and removes it afterwards.
+//! Here nothing is removed, so the result is the text before the first stop. For a stop that is a plain text `s`, this
+//! language can be expressed directly. The text `b` must match the body, and `b·s` must contain no `s` after a match of
+//! the body except the one at its end. An earlier one would lie within `b`, or begin in `b` and end within `s`; the
+//! second is possible only for a prefix of `s` that is also a suffix of `s`.
 //!
-//! With several texts to stop at, `b` is let through if that holds for one of them, with regard to all. If no beginning of a stop is an end of one, the second case does not come about with that stop, and the
-//! first condition is enough for all texts. A pattern has such a stop if one of its texts has, before its last character, none with which a text of the pattern may end: `/\s*\n/` has a line break by itself, `/<[a-z]+>/` has `<a>`.
+//! With several stop texts, `b` is allowed if this holds for one of them, with respect to all. If no prefix of a stop
+//! is a suffix of any stop, the second case cannot occur with that stop, and the first condition is enough for all of
+//! them. A pattern has such a stop if one of its texts contains, before its last character, no character with which a
+//! text of the pattern may end: `/\s*\n/` has a single line break, `/<[a-z]+>/` has `<a>`.
 
 use maskwright_grammar::{CharSet, Diagnostic, Expr, ExprId, GrammarBuilder, Span};
 
-/// The texts of which no proper beginning matches as well.
+/// Returns the texts of which no proper prefix matches as well.
 pub(crate) fn shortest(whole: ExprId, builder: &mut GrammarBuilder) -> ExprId {
     let (any, more) = (builder.class(CharSet::all()), builder.any_text());
     let longer = builder.seq([whole, any, more]);
@@ -29,13 +31,14 @@ pub(crate) fn shortest(whole: ExprId, builder: &mut GrammarBuilder) -> ExprId {
     builder.and([whole, not_longer])
 }
 
-/// The texts of the body before the first stop behind a match of the body.
+/// Returns the texts of the body before the first stop that follows a match of the body.
 pub(crate) fn before(body: ExprId, stop: &str, builder: &mut GrammarBuilder) -> ExprId {
     let text = builder.bytes(stop.as_bytes());
     before_one_of(body, text, &[stop], builder)
 }
 
-/// The same for another stop; `None` if it is neither a choice of texts nor has a text that no other one overlaps, or is matched by nothing at all.
+/// Like [`before`], for a stop that is not a single text. Returns `None` if it is neither a choice of texts nor has a
+/// text that no other one overlaps, or if it may match the empty text.
 pub(crate) fn before_any(body: ExprId, stop: ExprId, builder: &mut GrammarBuilder) -> Option<ExprId> {
     if may_be_empty(stop, builder) {
         return None;
@@ -56,7 +59,8 @@ pub(crate) fn before_any(body: ExprId, stop: ExprId, builder: &mut GrammarBuilde
     Some(before_one_of(body, stop, &texts, builder))
 }
 
-/// The texts of the body before the first stop, which is one of `stops`, or no other overlaps it if none are listed.
+/// Returns the texts of the body before the first stop. The stop is one of `stops`; if none are listed, no other stop
+/// overlaps it.
 fn before_one_of(body: ExprId, stop: ExprId, stops: &[&str], builder: &mut GrammarBuilder) -> ExprId {
     let more = builder.any_text();
     let within = builder.seq([body, stop, more]);
@@ -76,7 +80,8 @@ fn before_one_of(body: ExprId, stop: ExprId, stops: &[&str], builder: &mut Gramm
     if ways.is_empty() { builder.and(first) } else { builder.alt(ways) }
 }
 
-/// The beginnings of `stops` whose rest is a proper beginning of `stop`: behind them, a stop would be over before this one is.
+/// Returns the prefixes of `stops` whose rest is a proper prefix of `stop`: after such a prefix, another stop would be
+/// complete before this one is.
 fn across<'s>(stop: &str, stops: &[&'s str]) -> Vec<&'s str> {
     let mut found: Vec<&str> = Vec::new();
     for other in stops {
@@ -90,7 +95,7 @@ fn across<'s>(stop: &str, stops: &[&'s str]) -> Vec<&'s str> {
     found
 }
 
-/// Whether the empty text matches. Where that is not clear it may.
+/// Checks whether the empty text matches. Returns `true` where that is unclear.
 fn may_be_empty(expr: ExprId, builder: &GrammarBuilder) -> bool {
     match builder.expr(expr) {
         Expr::Bytes(_) | Expr::Class(_) => false,
@@ -101,7 +106,7 @@ fn may_be_empty(expr: ExprId, builder: &GrammarBuilder) -> bool {
     }
 }
 
-/// The characters with which a text may end, and perhaps some more. `None` where that is not clear.
+/// Returns a superset of the characters with which a text may end, or `None` where that is unclear.
 fn last_characters(expr: ExprId, builder: &GrammarBuilder) -> Option<CharSet> {
     match builder.expr(expr) {
         Expr::Empty => Some(CharSet::none()),
@@ -128,7 +133,8 @@ fn last_characters(expr: ExprId, builder: &GrammarBuilder) -> Option<CharSet> {
     }
 }
 
-/// Whether some text has no character of `last`, or, if it is the end of a stop, none but its last one, which then must be there. False where that is not clear.
+/// Checks whether some text contains no character of `last`. With `is_end`, its last character is exempt, and must
+/// exist. Returns `false` where that is unclear.
 fn ends_first(expr: ExprId, is_end: bool, last: &CharSet, builder: &GrammarBuilder) -> bool {
     let others = |text: &str| !text.chars().any(|c| last.contains(c));
     match builder.expr(expr) {
@@ -139,7 +145,7 @@ fn ends_first(expr: ExprId, is_end: bool, last: &CharSet, builder: &GrammarBuild
             if is_end { !text.is_empty() && others(before) } else { others(text) }
         }),
         Expr::Alt(parts) => parts.iter().any(|part| ends_first(*part, is_end, last, builder)),
-        // Once is enough for an end; before that, no time at all is, where that may be.
+        // At the end one round is enough; elsewhere no round is needed if the minimum is 0.
         Expr::Repeat { body, min, .. } => match (*min, is_end) {
             (0, false) => true,
             (0 | 1, _) => ends_first(*body, is_end, last, builder),
@@ -147,7 +153,7 @@ fn ends_first(expr: ExprId, is_end: bool, last: &CharSet, builder: &GrammarBuild
             (_, true) => ends_first(*body, false, last, builder) && ends_first(*body, is_end, last, builder),
         },
         Expr::Seq(parts) if !is_end => parts.iter().all(|part| ends_first(*part, false, last, builder)),
-        // One part has the last character, those behind it are empty.
+        // One part has the last character; the parts after it are empty.
         Expr::Seq(parts) => {
             let needed = parts.iter().rposition(|part| !may_be_empty(*part, builder)).unwrap_or(0);
             for (at, part) in parts.iter().enumerate() {
@@ -168,7 +174,7 @@ fn union(a: &CharSet, b: &CharSet) -> CharSet {
     CharSet::from_ranges(a.ranges().iter().chain(b.ranges()).copied())
 }
 
-/// The length in bytes, if all texts have the same.
+/// Returns the length in bytes, if all texts have the same length.
 pub(crate) fn length(expr: ExprId, builder: &GrammarBuilder) -> Option<usize> {
     match builder.expr(expr) {
         Expr::Empty => Some(0),
@@ -191,7 +197,7 @@ pub(crate) fn length(expr: ExprId, builder: &GrammarBuilder) -> Option<usize> {
     }
 }
 
-/// What is said about every `stop`.
+/// Returns the warning that every `stop` gets.
 pub(crate) fn warning(stop: &str, span: Span) -> Diagnostic {
     let (message, help) = if stop.is_empty() {
         ("an empty `stop` does nothing: the end of the text ends the whole text", "leave it out")

@@ -1,25 +1,25 @@
-//! Escapes: what a backslash and the characters after it stand for.
+//! Escapes: the meaning of a backslash and the characters after it.
 
 use maskwright_grammar::CharSet;
 
-/// What an escape stands for.
+/// The meaning of an escape.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Escape {
     /// One character.
     Char(char),
-    /// A set of characters: `\d` and its kin, which only a class can hold.
+    /// A set of characters: `\d` and similar escapes, which are allowed only in a class.
     Set(CharSet),
 }
 
-/// Why an escape means nothing.
+/// The reason why an escape is invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadEscape {
     pub(crate) message: String,
     pub(crate) help: String,
 }
 
-/// Reads the escape at the start of `text`, which is a backslash. Gives what it stands for, and how
-/// many bytes belong to it either way.
+/// Reads the escape at the start of `text`, which is a backslash. Returns its meaning, and in either case its length in
+/// bytes.
 pub(crate) fn read(text: &str) -> (Result<Escape, BadEscape>, usize) {
     let Some(letter) = text.chars().nth(1).filter(|c| *c != '\n') else {
         return (Err(at_line_end()), 1);
@@ -42,7 +42,7 @@ fn at_line_end() -> BadEscape {
     }
 }
 
-/// Escapes of one letter.
+/// Reads escapes of one letter.
 fn simple(letter: char) -> Result<Escape, BadEscape> {
     Ok(Escape::Char(match letter {
         'n' => '\n',
@@ -59,7 +59,7 @@ fn simple(letter: char) -> Result<Escape, BadEscape> {
     }))
 }
 
-/// `\d`, `\s`, `\w` and their complements, all of them ASCII.
+/// Returns `\d`, `\s`, `\w` and their complements, limited to ASCII.
 fn named_set(letter: char) -> Option<CharSet> {
     let set = match letter.to_ascii_lowercase() {
         'd' => CharSet::from_ranges([('0', '9')]),
@@ -78,7 +78,7 @@ fn unknown(letter: char) -> BadEscape {
     }
 }
 
-/// `\xHH`, `\uHHHH` and `\UHHHHHHHH`: exactly so many digits.
+/// Reads `\xHH`, `\uHHHH` and `\UHHHHHHHH`, with exactly this number of digits.
 fn fixed_hex(digits: &str, letter: char, count: usize) -> (Result<Escape, BadEscape>, usize) {
     let found = digits.bytes().take(count).take_while(u8::is_ascii_hexdigit).count();
     let len = 2 + found;
@@ -96,7 +96,7 @@ fn fixed_hex(digits: &str, letter: char, count: usize) -> (Result<Escape, BadEsc
     (scalar(code, &digits[count..]), len)
 }
 
-/// `\u{H…}`, one to eight digits.
+/// Reads `\u{H…}`, with one to eight digits.
 fn braced_hex(text: &str) -> (Result<Escape, BadEscape>, usize) {
     let digits = text[1..].bytes().take_while(u8::is_ascii_hexdigit).count();
     let closed = text[1 + digits..].starts_with('}');
@@ -116,7 +116,7 @@ fn hex(digits: &str) -> u32 {
     digits.chars().filter_map(|c| c.to_digit(16)).fold(0, |code, digit| code << 4 | digit)
 }
 
-/// The character with this code. `rest` is what follows, to recognise the other half of a pair.
+/// Returns the character with this code. `rest` is the following text, for recognizing the other half of a pair.
 fn scalar(code: u32, rest: &str) -> Result<Escape, BadEscape> {
     if let Some(c) = char::from_u32(code) {
         return Ok(Escape::Char(c));
@@ -141,7 +141,7 @@ fn scalar(code: u32, rest: &str) -> Result<Escape, BadEscape> {
     })
 }
 
-/// A character as people can read it in a message.
+/// Returns a character in a form that is readable in a message.
 pub(crate) fn show(c: char) -> String {
     if c.is_control() || (c.is_whitespace() && c != ' ') {
         format!("U+{:04X}", u32::from(c))

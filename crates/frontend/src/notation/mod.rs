@@ -1,4 +1,5 @@
-//! What the grammar notations share: escapes, the list of remarks, names that were meant, tokens, building, rules that can never match, where a match ends, substrings.
+//! Code that the grammar notations share: escapes, lists of remarks, suggestions for names, tokens, building, rules
+//! that can never match, the end of a match, substrings.
 
 pub(crate) mod check;
 pub(crate) mod ending;

@@ -1,8 +1,8 @@
-//! Which name was meant, when one is not known.
+//! Suggests a name in place of an unknown one.
 
-/// The name that is most like `name`, if one is like it at all.
+/// Returns the name that is most similar to `name`, if one is similar enough.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing costs the product of the lengths, for every rule: long names and huge grammars go without.
+    // A comparison costs the product of the lengths, for every rule, so long names and huge grammars are not compared.
     const LONGEST: usize = 64;
     const MOST: usize = 10_000;
     let near_enough = (name.chars().count() / 3).max(1);
@@ -15,8 +15,8 @@ pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> O
         .map(|(_, other)| other)
 }
 
-/// How many characters must be put in, taken out or changed to make `b` of `a`, in which a change of
-/// case or of two neighbours counts as one.
+/// Returns the number of characters that must be inserted, removed or changed to turn `a` into `b`. Case is ignored,
+/// and swapping two adjacent characters counts as one change.
 fn distance(a: &str, b: &str) -> usize {
     let fold = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
     let (a, b) = (fold(a), fold(b));

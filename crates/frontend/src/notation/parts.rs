@@ -1,7 +1,7 @@
-//! Building sequences and alternations in linear time, whatever the nesting.
+//! Builds sequences and alternations in linear time, at any nesting depth.
 //!
-//! The builder flattens a sequence in a sequence and an alternation in an alternation by copying. Over
-//! `((((… a b) c) d) e)` that would cost the square of the source, so the operands travel upwards in a
+//! The builder flattens a sequence in a sequence and an alternation in an alternation by copying. For
+//! `((((… a b) c) d) e)` this would be quadratic in the size of the source. So the operands are passed up in a
 //! [`Part`], unbuilt, and are built once, at the outermost level to which they belong.
 
 use maskwright_grammar::{Expr, ExprId, GrammarBuilder};
@@ -15,7 +15,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// One of these.
+    /// Returns the alternation of these parts.
     pub(crate) fn alt(parts: Vec<Self>, builder: &mut GrammarBuilder) -> Self {
         let flatten = |part| match part {
             Self::Alt(inner) => Ok(inner),
@@ -24,7 +24,7 @@ impl Part {
         Self::joined(parts, flatten, Self::Alt, builder)
     }
 
-    /// One after the other.
+    /// Returns the sequence of these parts.
     pub(crate) fn seq(mut parts: Vec<Self>, builder: &mut GrammarBuilder) -> Self {
         parts.retain(|part| !matches!(part, Self::One(id) if matches!(builder.expr(*id), Expr::Empty)));
         let flatten = |part| match part {
@@ -34,7 +34,7 @@ impl Part {
         Self::joined(parts, flatten, Self::Seq, builder)
     }
 
-    /// One part of several; those that are of its kind become a part of it.
+    /// Joins several parts into one. Parts of the same kind are flattened into it.
     fn joined(
         mut parts: Vec<Self>,
         flatten: impl Fn(Self) -> Result<Vec<ExprId>, Self>,
@@ -56,7 +56,7 @@ impl Part {
         join(operands)
     }
 
-    /// The part, several times.
+    /// Returns the repetition of the part.
     pub(crate) fn repeat(self, min: u32, max: Option<u32>, builder: &mut GrammarBuilder) -> Self {
         match (min, max) {
             (1, Some(1)) => self,
@@ -68,7 +68,7 @@ impl Part {
         }
     }
 
-    /// The part, or nothing.
+    /// Returns the part or the empty text.
     pub(crate) fn optional(self, builder: &mut GrammarBuilder) -> Self {
         let mut operands = match self {
             Self::Alt(operands) => operands,
@@ -78,7 +78,7 @@ impl Part {
         Self::Alt(operands)
     }
 
-    /// The expression.
+    /// Builds the expression.
     pub(crate) fn build(self, builder: &mut GrammarBuilder) -> ExprId {
         match self {
             Self::One(id) => id,
@@ -88,7 +88,7 @@ impl Part {
     }
 }
 
-/// Appends, but keeps the longer vector where it can.
+/// Appends, and reuses the new vector if the old one is empty.
 fn append(operands: &mut Vec<ExprId>, mut more: Vec<ExprId>) {
     if operands.is_empty() {
         *operands = more;

@@ -1,8 +1,8 @@
-//! Collecting diagnostics, but not without end.
+//! Collects a limited number of diagnostics.
 
 use maskwright_grammar::{Cause, Diagnostic, Severity, Span};
 
-/// How many remarks about one source are given; one more says how many were left out.
+/// The maximum number of remarks about one source; one more says how many were left out.
 pub const MAX_REMARKS: usize = 20;
 
 /// Errors, or warnings, in the order in which they were found.
@@ -28,7 +28,7 @@ impl Remarks {
         self.dropped += 1;
     }
 
-    /// Whether another remark would be left out, so that it need not be worked out.
+    /// Checks whether another remark would be dropped, so that it need not be computed.
     pub(crate) fn is_full(&self) -> bool {
         self.kept.len() >= MAX_REMARKS
     }
@@ -37,14 +37,14 @@ impl Remarks {
         self.kept.is_empty()
     }
 
-    /// Whether a remark was made about a place from `start` on and before `end`.
+    /// Checks whether there is a remark at a place from `start` on and before `end`.
     pub(crate) fn any_within(&self, start: usize, end: usize) -> bool {
         self.kept.iter().any(|remark| (start..end).contains(&remark.span.start))
     }
 
-    /// The remarks, from the first place to the last.
+    /// Returns the remarks, in the order of their places.
     pub(crate) fn into_vec(mut self) -> Vec<Diagnostic> {
-        // What was not read to its end seems to lack the rest.
+        // If the source was not read to its end, other errors may only be due to the missing rest.
         if self.kept.iter().any(|remark| remark.cause == Cause::Stopped) {
             self.kept.retain(|remark| remark.cause == Cause::Stopped);
             self.dropped = 0;

@@ -1,22 +1,23 @@
-//! `%regex { "substring_…": … }`: any run of neighbouring chunks of a text.
+//! `%regex { "substring_…": … }`: any run of adjacent chunks of a text.
 //!
 //! ```text
 //! chunks  a b a b c      "", "a", "ab", "abab", "babc", … but not "aa" or "ac"
 //! ```
 //!
-//! The runs of n chunks are n² many, so they are not listed. The *suffix automaton* (Blumer and others, 1985) of a text has at most 2n
-//! states and reads exactly its substrings; each state becomes a rule, and every one may be the last.
+//! There are about n² runs of n chunks, so they are not listed. The *suffix automaton* (Blumer and others, 1985) of a
+//! text has at most 2n states and reads exactly its substrings. Each state becomes a rule, and a text may end in every
+//! state.
 
 use std::collections::BTreeMap;
 
 use maskwright_grammar::{ExprId, GrammarBuilder, RuleId};
 
-/// Every character is a chunk.
+/// Splits a text into characters.
 pub(crate) fn chars(text: &str) -> Vec<Box<str>> {
     text.chars().map(|c| c.to_string().into()).collect()
 }
 
-/// Words, runs of white space, and runs of anything else are chunks.
+/// Splits a text into words, runs of white space, and runs of other characters.
 pub(crate) fn words(text: &str) -> Vec<Box<str>> {
     let sort = |c: char| (c.is_whitespace(), c.is_alphanumeric() || c == '_');
     let mut chunks: Vec<String> = Vec::new();
@@ -31,11 +32,11 @@ pub(crate) fn words(text: &str) -> Vec<Box<str>> {
     chunks.into_iter().map(Into::into).collect()
 }
 
-/// The expression that matches every run of neighbouring chunks, the empty one included.
+/// Returns the expression that matches every run of adjacent chunks, including the empty run.
 pub(crate) fn lower(chunks: &[Box<str>], builder: &mut GrammarBuilder) -> ExprId {
     let states = states(chunks);
     let rules: Vec<RuleId> = states.iter().map(|_| builder.declare("substring")).collect();
-    // The last state is built first, so that rules are defined before they are called where that is possible.
+    // The last state is built first, so that rules are defined before they are called where possible.
     for (state, rule) in states.iter().zip(&rules).rev() {
         let mut ways = vec![builder.empty()];
         for (chunk, &next) in &state.next {
@@ -53,12 +54,12 @@ pub(crate) fn lower(chunks: &[Box<str>], builder: &mut GrammarBuilder) -> ExprId
 struct State<'t> {
     /// The length of the longest of them, in chunks.
     len: usize,
-    /// The state of the longest of their suffixes that ends at more places.
+    /// The state of their longest suffix that ends at more places.
     link: Option<usize>,
     next: BTreeMap<&'t str, usize>,
 }
 
-/// The suffix automaton of the chunks, one at a time. State 0 is where reading begins.
+/// Returns the suffix automaton of the chunks, built one chunk at a time. State 0 is the start.
 fn states(chunks: &[Box<str>]) -> Vec<State<'_>> {
     let mut states = vec![State::default()];
     let mut last = 0;
@@ -81,7 +82,8 @@ fn states(chunks: &[Box<str>]) -> Vec<State<'_>> {
     states
 }
 
-/// The state of the suffix that `chunk` makes of `from`; it is split off if its state holds longer texts as well.
+/// Returns the state of the suffix that `chunk` makes of `from`. If that state also contains longer texts, the suffix
+/// is split off into a new state.
 fn suffix<'t>(states: &mut Vec<State<'t>>, from: usize, chunk: &'t str) -> usize {
     let next = states[from].next[chunk];
     if states[next].len == states[from].len + 1 {

@@ -1,17 +1,17 @@
-//! Tokens of the vocabulary, as Lark and GBNF write them: `<name>`, `<[12]>`, `<[3-5,7]>`, `<[^9]>`, `<[*]>`.
+//! Tokens of the vocabulary, in the notation of Lark and GBNF: `<name>`, `<[12]>`, `<[3-5,7]>`, `<[^9]>`, `<[*]>`.
 
 use maskwright_grammar::{TokenRef, TokenSet};
 
-/// How tokens are written, for messages.
+/// The forms of tokens, for messages.
 pub(crate) const FORMS: &str = "write `<name>`, `<[12]>`, `<[3-5,7]>`, `<[^9]>` or `<[*]>`, without blanks";
 
-/// How many bytes at the start of `text`, which is a `<`, are a token; `None` if none stands there.
+/// Returns the length in bytes of the token at the start of `text`, which is a `<`, or `None` if there is no token.
 pub(crate) fn length(text: &str) -> Option<usize> {
     let len = 1 + text[1..].find(|c: char| c == '<' || c == '>' || c.is_whitespace())?;
     (len > 1 && text[len..].starts_with('>')).then_some(len + 1)
 }
 
-/// The tokens that `text`, with both its signs, stands for. With `negated`, all others.
+/// Returns the tokens that `text`, including both signs, stands for. With `negated`, all others.
 pub(crate) fn read(text: &str, negated: bool) -> Result<TokenSet, String> {
     let numbers = text.strip_prefix("<[").and_then(|text| text.strip_suffix("]>"));
     let (listed, is_inverted) = match numbers {
@@ -33,7 +33,7 @@ pub(crate) fn read(text: &str, negated: bool) -> Result<TokenSet, String> {
     }
 }
 
-/// A number, or a range of them.
+/// Reads a number, or a range of numbers.
 fn range(text: &str) -> Result<TokenRef, String> {
     let number =
         |digits: &str| digits.parse::<u32>().map_err(|_| format!("`{digits}` is no number of a token"));

@@ -1,4 +1,4 @@
-//! A pattern after reading: groups, flags, classes and escapes are resolved.
+//! The syntax tree of a pattern, with groups, flags, classes and escapes resolved.
 
 use std::sync::Arc;
 
@@ -13,59 +13,59 @@ pub struct Ast {
     nullable: bool,
 }
 
-/// What a part of a pattern is.
+/// The kind of a part of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Matches the empty text.
     Empty,
     /// One character.
     Char(char),
-    /// One character of a set, which may be empty. Equal sets of one pattern are shared.
+    /// One character of a set, which may be empty. Equal sets in one pattern are shared.
     Class(Arc<CharSet>),
-    /// One after the other.
+    /// These parts in sequence.
     Concat(Vec<Ast>),
-    /// One of these.
+    /// One of these parts.
     Alt(Vec<Ast>),
     /// The body, at least `min` and at most `max` times (`None`: no upper bound).
     Repeat {
-        /// What is repeated.
+        /// The repeated part.
         body: Box<Ast>,
-        /// The least number of repetitions.
+        /// The minimum number of repetitions.
         min: u32,
-        /// The greatest number of repetitions, not below `min`.
+        /// The maximum number of repetitions, not below `min`.
         max: Option<u32>,
     },
-    /// A property of a place between two characters.
+    /// A condition on the position between two characters.
     Place(Place),
-    /// A property of the text before or after a place.
+    /// A condition on the text before or after a position.
     Look(Look, Box<Ast>),
 }
 
-/// A property of a place that can be seen from the characters beside it.
+/// A condition on a position that depends only on the adjacent characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// `^`, `\A`: no text before it.
+    /// `^`, `\A`: the start of the text.
     TextStart,
-    /// `$`, `\z`: no text after it.
+    /// `$`, `\z`: the end of the text.
     TextEnd,
-    /// `(?m:^)`: at the start of a line.
+    /// `(?m:^)`: the start of a line.
     LineStart,
-    /// `(?m:$)`: at the end of a line.
+    /// `(?m:$)`: the end of a line.
     LineEnd,
-    /// `\b`, `\B` and their kin. Whether the place has the property, for each answer to "is the character
-    /// before it a word character?" and "is the one after it?": `[neither, after, before, both]`.
+    /// `\b`, `\B` and similar escapes. `holds` says whether the condition is met, depending on whether the character
+    /// before and the character after the position are word characters: `[neither, after, before, both]`.
     Word {
         /// The word characters.
         word: Arc<CharSet>,
-        /// The four answers.
+        /// The result in each of the four situations.
         holds: [bool; 4],
     },
 }
 
-/// Which text a look-around speaks about, and how.
+/// The direction of a look-around, and whether it is negated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// The text after the place, or the text before it.
+    /// Whether it looks at the text after the position, instead of the text before it.
     pub ahead: bool,
     /// Whether the text must not match.
     pub negated: bool,
@@ -89,7 +89,7 @@ impl Ast {
         Self { kind, span, plain, nullable }
     }
 
-    /// What the part is.
+    /// Returns the kind of the part.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -98,22 +98,23 @@ impl Ast {
         self.kind
     }
 
-    /// Where it stands in the pattern.
+    /// Returns the place of the part in the pattern.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Whether no property of a place stands in it, so that what it matches depends on nothing outside.
+    /// Checks that the part contains no condition on a position, so that its matches do not depend on the text around
+    /// it.
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
     }
 
-    /// Whether it can match the empty text, at a place that has all the properties it asks for.
+    /// Checks whether the part can match the empty text, at a position that meets all its conditions.
     pub(super) fn is_nullable(&self) -> bool {
         self.nullable
     }
 
-    /// Whether it matches nothing but the empty text, wherever it does match.
+    /// Checks whether the part matches only the empty text, where it matches at all.
     pub(super) fn is_zero_width(&self) -> bool {
         match &self.kind {
             Kind::Empty | Kind::Place(_) | Kind::Look(..) => true,
@@ -123,7 +124,7 @@ impl Ast {
         }
     }
 
-    /// The pattern that matches all texts read backwards.
+    /// Returns the pattern that matches the same texts read backwards.
     pub(super) fn reversed(&self) -> Self {
         let kind = match &self.kind {
             Kind::Concat(parts) => Kind::Concat(parts.iter().rev().map(Self::reversed).collect()),
@@ -140,7 +141,7 @@ impl Ast {
         Self { kind, ..*self }
     }
 
-    /// Calls `visit` for the part and everything in it.
+    /// Calls `visit` for the part and for all parts in it.
     pub(super) fn for_each(&self, visit: &mut impl FnMut(&Self)) {
         visit(self);
         match &self.kind {

@@ -4,10 +4,10 @@
 //! [^a-z\d]        [a-z&&[^aeiou]]        [\w--\d]        [[:alpha:]_]        [^]
 //! ```
 //!
-//! Inside brackets, neighbours are united; `&&`, `--` and `~~` then combine what stands on their left with what
-//! stands on their right, from left to right. Nesting, POSIX names and set operations belong to the Rust
-//! dialect; in the others these characters stand for themselves. In ECMA-262 `[]` matches nothing; elsewhere a bracket
-//! that comes first stands for itself.
+//! Inside brackets, adjacent items are united; `&&`, `--` and `~~` then combine the items to their left with those to
+//! their right, from left to right. Nesting, POSIX names and set operations belong to the Rust dialect; in the other
+//! dialects these characters stand for themselves. In ECMA-262 `[]` matches nothing; elsewhere a bracket in the first
+//! position stands for itself.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::parse::Parser;
 use super::unicode;
 
 impl Parser<'_> {
-    /// A class, after its opening bracket.
+    /// Reads a class, after its opening bracket.
     pub(super) fn brackets(&mut self, start: usize) -> Result<CharSet, Diagnostic> {
         self.deeper(start)?;
         let negated = self.eat('^');
@@ -52,8 +52,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Dashes right at the beginning, or else a bracket: in the Rust dialect they stand for themselves there. In Python's only the
-    /// bracket does.
+    /// Reads the characters that stand for themselves at the start of a class: in the Rust dialect dashes, or else a
+    /// bracket; in the Python dialect only a bracket.
     fn leading_chars(&mut self) -> Vec<(char, char)> {
         let rust = self.dialect == Dialect::Rust;
         let mut found = Vec::new();
@@ -78,7 +78,7 @@ impl Parser<'_> {
         operations.into_iter().find(|(text, _)| self.eat_text(text)).map(|(_, operation)| operation)
     }
 
-    /// One item: a nested class, a name, a class escape, a character or a range.
+    /// Reads one item: a nested class, a name, a class escape, a character or a range.
     fn item(&mut self, items: &mut Items) -> Result<(), Diagnostic> {
         let start = self.at;
         if self.dialect == Dialect::Rust && self.peek() == Some('[') {
@@ -135,7 +135,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Whether a `-` follows that has a right side, and is no set operation.
+    /// Checks whether a `-` follows that has a right side and is not a set operation.
     fn at_range(&self) -> bool {
         let mut rest = self.pattern[self.at..].chars();
         if rest.next() != Some('-') {
@@ -148,7 +148,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A character or an escape inside brackets.
+    /// Reads a character or an escape inside brackets.
     fn bracket_char(&mut self, start: usize) -> Result<Escaped, Diagnostic> {
         match self.next() {
             Some('\\') if self.dialect != Dialect::Rust && self.eat('b') => Ok(Escaped::Char('\x08')),
@@ -161,7 +161,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `[:name:]` or `[:^name:]`, if that stands here.
+    /// Reads `[:name:]` or `[:^name:]`, if present.
     fn posix(&mut self) -> Option<CharSet> {
         let inside = self.pattern[self.at..].strip_prefix("[:")?;
         let (name, _) = inside.split_once(":]")?;
@@ -172,7 +172,7 @@ impl Parser<'_> {
     }
 }
 
-/// What stands between two set operations.
+/// The items between two set operations.
 #[derive(Default)]
 struct Items {
     ranges: Vec<(char, char)>,

@@ -1,4 +1,5 @@
-//! Why no text matches a pattern: which class has no character, or which look-around or anchor leaves nothing.
+//! Explains why no text matches a pattern: which class has no character, or which look-around or anchor excludes all
+//! texts.
 
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ fn name(kind: &Kind) -> &'static str {
     }
 }
 
-/// Whether nothing can be matched because of this part, apart from what stands in it.
+/// Checks whether this part can be the reason, apart from the parts in it.
 fn is_suspect(ast: &Ast) -> bool {
     match ast.kind() {
         Kind::Class(set) => set.is_empty(),
@@ -56,7 +57,7 @@ fn is_suspect(ast: &Ast) -> bool {
     }
 }
 
-/// All such parts in the order of the text. What stands in a look-around is a part of it.
+/// Collects all such parts in the order of the text. The parts inside a look-around are not collected separately.
 fn suspects_of<'a>(ast: &'a Ast, found: &mut Vec<&'a Ast>) {
     if is_suspect(ast) {
         return found.push(ast);
@@ -68,7 +69,8 @@ fn suspects_of<'a>(ast: &'a Ast, found: &mut Vec<&'a Ast>) {
     }
 }
 
-/// The pattern with its first suspects alone. The others match where they stand, whatever that is.
+/// Returns the pattern with only its first `kept` suspects. Each other suspect is replaced by a part that always
+/// matches.
 fn without(ast: &Ast, kept: usize, next: &mut usize) -> Ast {
     let mut all = |parts: &[Ast]| parts.iter().map(|part| without(part, kept, next)).collect();
     let kind = match ast.kind() {

@@ -1,4 +1,4 @@
-//! What a backslash begins: a character, a class, or a property of a place.
+//! Escapes: a backslash begins a character, a class, or a condition on a position.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::ast::{Kind, Place};
 use super::parse::{BACK_REFERENCE, BACK_REFERENCE_HELP, Parser};
 use super::unicode;
 
-/// What an escape means inside and outside of brackets alike.
+/// An escape with the same meaning inside and outside brackets.
 pub(super) enum Escaped {
     Char(char),
     Class(Arc<CharSet>),
 }
 
 impl Parser<'_> {
-    /// An escape outside of brackets, after its backslash.
+    /// Reads an escape outside brackets, after its backslash.
     pub(super) fn escape(&mut self, start: usize) -> Result<Kind, Diagnostic> {
         if let Some(place) = self.place(start)? {
             return Ok(Kind::Place(place));
@@ -27,7 +27,7 @@ impl Parser<'_> {
         })
     }
 
-    /// An escape that speaks about a place.
+    /// Reads an escape that is a condition on a position.
     fn place(&mut self, start: usize) -> Result<Option<Place>, Diagnostic> {
         let rust = self.dialect == Dialect::Rust;
         let python = self.dialect == Dialect::Python;
@@ -56,7 +56,7 @@ impl Parser<'_> {
         Ok(Some(Place::Word { word: self.word(), holds }))
     }
 
-    /// The word characters.
+    /// Returns the word characters.
     fn word(&mut self) -> Arc<CharSet> {
         let ascii = self.flags.ascii;
         if self.dialect == Dialect::Python && !ascii {
@@ -66,7 +66,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The rest of `\b`, `\b{start}` and their kin.
+    /// Reads the rest of `\b`, `\b{start}` and similar escapes.
     fn boundary_kind(&mut self, start: usize) -> Result<[bool; 4], Diagnostic> {
         let named = self.dialect == Dialect::Rust
             && self.pattern[self.at..]
@@ -91,7 +91,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An escape that stands for characters, after its backslash.
+    /// Reads an escape that stands for characters, after its backslash.
     pub(super) fn escaped(&mut self, start: usize) -> Result<Escaped, Diagnostic> {
         let ascii = self.flags.ascii;
         let Some(c) = self.next() else {
@@ -109,7 +109,7 @@ impl Parser<'_> {
             'p' | 'P' if self.dialect != Dialect::Python => self.property(start)?,
             _ => return self.escaped_char(c, start).map(Escaped::Char),
         };
-        // The case is folded before the complement is taken, so that `\P{Lu}` stays the complement of `\p{Lu}`.
+        // Case folding precedes the complement, so that `\P{Lu}` stays the complement of `\p{Lu}`.
         let fold = self.flags.ignore_case && matches!(c, 'p' | 'P');
         let set = if fold { self.tables.share(unicode::ignore_case(&set)) } else { set };
         Ok(Escaped::Class(if c.is_ascii_uppercase() { self.tables.complement(&set) } else { set }))
@@ -163,7 +163,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The rest of `\pL`, `\p{Name}` and `\p{^Name}`.
+    /// Reads the rest of `\pL`, `\p{Name}` and `\p{^Name}`.
     fn property(&mut self, start: usize) -> Result<Arc<CharSet>, Diagnostic> {
         let from = self.at;
         let (name, negated) = if self.eat('{') {
@@ -188,7 +188,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The rest of `\x{1F600}`.
+    /// Reads the rest of `\x{1F600}`.
     fn braced_hex(&mut self, start: usize) -> Result<char, Diagnostic> {
         let inside = self.pattern[self.at..].strip_prefix('{').and_then(|rest| rest.split_once('}'));
         let digits = inside.map_or("", |(digits, _)| digits);
@@ -204,13 +204,13 @@ impl Parser<'_> {
         self.scalar(u32::from_str_radix(digits, 16).ok(), start)
     }
 
-    /// The rest of `\x41` or `\U0001F600`.
+    /// Reads the rest of `\x41` or `\U0001F600`.
     fn fixed_hex(&mut self, count: usize, start: usize) -> Result<char, Diagnostic> {
         let value = self.hex_digits(count, start)?;
         self.scalar(Some(value), start)
     }
 
-    /// The rest of `\u0041`, or of a surrogate pair `\uD83D\uDE00`.
+    /// Reads the rest of `\u0041`, or of a surrogate pair `\uD83D\uDE00`.
     fn code_unit(&mut self, start: usize) -> Result<char, Diagnostic> {
         let high = self.hex_digits(4, start)?;
         if !(0xD800..0xDC00).contains(&high) {
@@ -227,13 +227,13 @@ impl Parser<'_> {
         self.scalar(None, start)
     }
 
-    /// Whether this many octal digits follow.
+    /// Checks whether this many octal digits follow.
     pub(super) fn octal_digits(&self, count: usize) -> bool {
         let digits = self.pattern[self.at..].bytes().take(count);
         digits.filter(|digit| matches!(digit, b'0'..=b'7')).count() == count
     }
 
-    /// A character as one to `most` octal digits.
+    /// Reads a character given by up to `most` octal digits.
     pub(super) fn octal(&mut self, most: usize, start: usize) -> Result<char, Diagnostic> {
         let mut value = 0;
         for _ in 0..most {

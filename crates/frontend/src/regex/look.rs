@@ -1,9 +1,8 @@
-//! What must be remembered about the text before a place.
+//! Contexts: the part of the preceding text that anchors and look-behinds depend on.
 //!
-//! Anchors at the start, word boundaries and short look-behinds ask about one character only: the one before
-//! the place, or that there is none. So all places fall into a few *contexts*: the start of the text, and
-//! the classes of a partition of all characters. For a pattern with `\b` there are three: the start, after a
-//! word character, after another one.
+//! Anchors at the start, word boundaries and short look-behinds depend only on the character before a position, or on
+//! its absence. So all positions fall into a few *contexts*: the start of the text, and the classes of a partition of
+//! all characters. A pattern with `\b` has three: the start, after a word character, and after any other character.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,11 +18,11 @@ pub(super) struct Contexts {
     sets: Vec<CharSet>,
 }
 
-/// More contexts than this would make the lowered pattern unreadable, and slow.
+/// The number of contexts above which the lowered pattern would be unreadable and slow.
 const MAX_CONTEXTS: usize = 32;
 
 impl Contexts {
-    /// The contexts that a pattern can tell apart. Its look-behinds must be [narrow](Narrow::of).
+    /// Returns the contexts that a pattern can distinguish. Its look-behinds must be [narrow](Narrow::of).
     pub(super) fn of(ast: &Ast) -> Result<Self, Diagnostic> {
         let mut sets = vec![CharSet::all()];
         let (mut seen, mut words) = (HashSet::new(), Vec::new());
@@ -62,34 +61,35 @@ impl Contexts {
         }
     }
 
-    /// How many contexts there are.
+    /// Returns the number of contexts.
     pub(super) fn len(&self) -> usize {
         self.sets.len() + 1
     }
 
-    /// The characters of the contexts other than the start, with their numbers.
+    /// Returns the characters of the contexts other than the start, with the numbers of the contexts.
     pub(super) fn after_char(&self) -> impl Iterator<Item = (usize, &CharSet)> {
         (1..).zip(&self.sets)
     }
 
-    /// Whether the character before the place is a member, which is the same for all places of a context.
+    /// Checks whether the character before the position is in the set. The result is the same for all positions of a
+    /// context.
     pub(super) fn is_after(&self, context: usize, set: &CharSet) -> bool {
         let first = context.checked_sub(1).and_then(|at| self.sets[at].ranges().first());
         first.is_some_and(|&(first, _)| set.contains(first))
     }
 }
 
-/// A look-behind that one character decides.
+/// A look-behind that depends on a single character.
 #[derive(Debug)]
 pub(super) struct Narrow {
-    /// It holds after these characters.
+    /// The characters after which it holds.
     pub(super) set: CharSet,
-    /// It holds at the start of the text.
+    /// Whether it holds at the start of the text.
     pub(super) start: bool,
 }
 
 impl Narrow {
-    /// What a look-behind with this body asks, if one character decides it.
+    /// Returns the condition of a look-behind with this body, if it depends on a single character.
     pub(super) fn of(body: &Ast) -> Option<Self> {
         if body.is_plain() && body.is_nullable() {
             return Some(Self { set: CharSet::all(), start: true });
@@ -99,7 +99,7 @@ impl Narrow {
             Kind::Class(set) => Some(Self { set: CharSet::clone(set), start: false }),
             Kind::Place(Place::TextStart) => Some(Self { set: CharSet::none(), start: true }),
             Kind::Place(Place::LineStart) => Some(Self { set: newline(), start: true }),
-            // Text that ends with `x{1,n}` is text that ends with `x`.
+            // A text that ends with `x{1,n}` is a text that ends with `x`.
             Kind::Repeat { body, min: 1, .. } => Self::of(body),
             Kind::Alt(parts) => parts.iter().map(Self::of).try_fold(
                 Self { set: CharSet::none(), start: false },
@@ -113,7 +113,7 @@ impl Narrow {
     }
 }
 
-/// The first look-behind of a pattern that more than one character decides.
+/// Returns the first look-behind of a pattern that depends on more than one character.
 pub(super) fn wide_look_behind(ast: &Ast) -> Option<Span> {
     let mut found = None;
     ast.for_each(&mut |ast| {
@@ -131,7 +131,7 @@ pub(super) fn newline() -> CharSet {
     unicode::ranges(&[('\n', '\n')])
 }
 
-/// The partition in which the set is a union of parts.
+/// Refines a partition so that the set is a union of its parts.
 fn refine(parts: &[CharSet], set: &CharSet) -> Vec<CharSet> {
     let outside = set.complement();
     let halves = parts.iter().flat_map(|part| [part.intersection(set), part.intersection(&outside)]);

@@ -1,10 +1,10 @@
-//! From [`Ast`] to grammar expressions, with anchors and look-around resolved.
+//! Lowers an [`Ast`] to grammar expressions, and resolves anchors and look-around.
 //!
 //! # The idea
 //!
-//! A look-ahead speaks about everything that follows, so it cannot be lowered by itself. But if the *language of
-//! what follows* is at hand, it is an intersection: in `A(?=B)C` the text after A must lie in C and begin with
-//! B, that is `A·(C ∧ B·any)`. So parts are lowered from right to left, each together with its continuation `k`:
+//! A look-ahead is a condition on all text that follows, so it cannot be lowered alone. But if the *language of the
+//! following text* is known, it is an intersection: in `A(?=B)C` the text after A must be in C and begin with B, which
+//! is `A·(C ∧ B·any)`. So parts are lowered from right to left, each together with its continuation `k`:
 //!
 //! ```text
 //! lower(x, k)       = x·k                     for plain x
@@ -15,22 +15,22 @@
 //! lower($, k)       = k ∧ ε                   = ε or nothing
 //! ```
 //!
-//! What a place says about the text *before* it is known for the character just before it, by carrying not one
-//! continuation but one for each [context](Contexts): `k[start]`, `k[after a word character]`, … A class
-//! followed by different continuations is then split: `[a-z-]\bx` becomes `[a-z]·k[word] | -·k[other]`.
+//! A condition on the text *before* a position depends on the character just before it. So there is not one
+//! continuation, but one for each [context](Contexts): `k[start]`, `k[after a word character]`, … A class followed by
+//! different continuations is then split: `[a-z-]\bx` becomes `[a-z]·k[word] | -·k[other]`.
 //!
 //! ```text
 //! lower(^, k)       = k at the start, nothing in the other contexts
 //! lower(\b, k)[q]   = k[q] ∧ (a text that begins with the other kind of character)
 //! ```
 //!
-//! A look-behind of more than one character is a look-ahead in the mirror: the pattern is reversed, lowered, and
-//! everything is written down in reverse order.
+//! A look-behind of more than one character is a mirrored look-ahead: the pattern is reversed, lowered, and everything
+//! is written in reverse order.
 //!
-//! Repetition is a fixed point, which the expressions have only for plain bodies. With a small bound a body is
-//! lowered again for each round; without one only `^` and `$` can be resolved ([`Lowerer::anchored_loop`]), and rounds of
-//! one character before the end of the text ([`Lowerer::tempered_loop`]) or in front of anything, if they look for short words
-//! ([`Lowerer::loop_without`]).
+//! Repetition is a fixed point, which expressions support only for plain bodies. With a small bound the body is lowered
+//! again for each round. Without a bound only `^` and `$` can be resolved ([`Lowerer::anchored_loop`]), and rounds of
+//! one character, either before the end of the text ([`Lowerer::tempered_loop`]) or before anything if they look ahead
+//! only for short words ([`Lowerer::loop_without`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ use super::look::{Contexts, Narrow, newline, wide_look_behind};
 use super::unicode;
 use crate::stopped::stopped;
 
-/// Builds the expression that matches what the pattern matches.
+/// Builds the expression that matches the same texts as the pattern.
 pub(super) fn lower(
     ast: &Ast,
     options: &Options,
@@ -78,26 +78,26 @@ pub(super) fn lower(
     lowerer.stopped_at.map_or(Ok(whole), |place| Err(stopped(place)))
 }
 
-/// How often a part beside an anchor or look-around may be lowered.
+/// The maximum number of times that parts beside an anchor or look-around are lowered.
 const MAX_STEPS: usize = 10_000;
 
-/// How many expressions may be looked at to restrict what they begin with. Beyond that they are intersected.
+/// The maximum number of expressions visited for restricting their first character. Beyond it, intersections are used.
 const MAX_RESTRICTIONS: usize = 10_000;
 
-/// The language of what follows, for each context.
+/// The language of the following text, for each context.
 type Continuation = Vec<ExprId>;
 
 struct Lowerer<'a> {
     builder: &'a mut GrammarBuilder,
     contexts: Contexts,
-    /// Whether the pattern is read, and everything written down, from right to left.
+    /// Whether the pattern is read, and everything written, from right to left.
     mirrored: bool,
     /// Every text.
     any: ExprId,
     nullable: HashMap<ExprId, bool>,
     steps: usize,
     restrictions: usize,
-    /// Where the work was told to stop. What comes out is nonsense then.
+    /// The place in the pattern where the work was cancelled. The result is not usable then.
     stopped_at: Option<usize>,
 }
 
@@ -111,7 +111,7 @@ impl Lowerer<'_> {
         if is_uniform(&found) {
             return Ok(self.seq(self.any, found[0]));
         }
-        // A match may begin at the start, or after any character that is right for it.
+        // A match may begin at the start, or after any character that fits it.
         let mut ways = vec![found[0]];
         for (set, rest) in self.groups(&found) {
             let before = self.builder.class(set);
@@ -121,7 +121,7 @@ impl Lowerer<'_> {
         Ok(self.builder.alt(ways))
     }
 
-    /// A part, followed by its continuation.
+    /// Lowers a part, followed by its continuation.
     fn node(&mut self, ast: &Ast, k: Continuation) -> Result<Continuation, Diagnostic> {
         if ast.is_plain() {
             return self.plain_run(core::slice::from_ref(ast), k);
@@ -151,7 +151,7 @@ impl Lowerer<'_> {
         Ok(k)
     }
 
-    /// Plain parts. One by one as long as the contexts are to be told apart, and then the rest at once.
+    /// Lowers plain parts: one by one while the continuations of the contexts differ, and the rest together.
     fn plain_run(&mut self, mut parts: &[Ast], mut k: Continuation) -> Result<Continuation, Diagnostic> {
         while !is_uniform(&k)
             && let [before @ .., last] = parts
@@ -168,7 +168,7 @@ impl Lowerer<'_> {
         Ok(vec![whole; k.len()])
     }
 
-    /// A plain part whose last character decides which continuation follows.
+    /// Lowers a plain part whose last character decides which continuation follows.
     fn split_by_last(&mut self, ast: &Ast, k: &Continuation) -> Result<Continuation, Diagnostic> {
         let mut ways = Vec::new();
         for (set, rest) in self.groups(k) {
@@ -182,7 +182,7 @@ impl Lowerer<'_> {
         Ok(k.iter().map(|&stayed| self.builder.alt([moved, stayed])).collect())
     }
 
-    /// The texts of a plain part that are not empty and end with a character of the set.
+    /// Returns the nonempty texts of a plain part that end with a character of the set.
     fn ending_in(&mut self, ast: &Ast, set: &CharSet) -> Result<ExprId, Diagnostic> {
         Ok(match ast.kind() {
             Kind::Char(c) if set.contains(*c) => self.plain(ast),
@@ -197,7 +197,7 @@ impl Lowerer<'_> {
                 self.builder.alt(parts?)
             }
             Kind::Concat(parts) => {
-                // The last part that is not empty has the last character; all after it must be able to be empty.
+                // The last character belongs to the last nonempty part; all parts after that one must be nullable.
                 let mut ways = Vec::new();
                 for (i, part) in parts.iter().enumerate().rev() {
                     self.step(part.span())?;
@@ -227,7 +227,7 @@ impl Lowerer<'_> {
         k: Continuation,
     ) -> Result<Continuation, Diagnostic> {
         if body.is_zero_width() {
-            // A place has a property or not; asking again changes nothing.
+            // A condition on a position does not change when it is checked again.
             return if min == 0 { Ok(k) } else { self.node(body, k) };
         }
         let Some(max) = max else {
@@ -251,8 +251,8 @@ impl Lowerer<'_> {
         Ok(rounds)
     }
 
-    /// `(…^…|…$…)*`. A round that passes `^` must be the first to read anything, and a round that passes `$` the
-    /// last; all others are rounds of a plain body in which the anchors match nowhere.
+    /// Lowers `(…^…|…$…)*`. A round that passes `^` must be the first to read anything, and a round that passes `$` the
+    /// last. All other rounds are rounds of a plain body in which the anchors never match.
     fn anchored_loop(&mut self, body: &Ast, k: &Continuation) -> Result<Continuation, Diagnostic> {
         let mut other = None;
         body.for_each(&mut |ast| {
@@ -288,9 +288,10 @@ impl Lowerer<'_> {
         Ok(result)
     }
 
-    /// `((?!x).)*` and its kin: every round reads one character, and looks ahead. If the text ends behind the loop, a
-    /// round begins at every place but the last, so each rest of the text that is not empty must begin with a round, G:
-    /// `¬(any·(¬G ∧ not empty))`. And if anything may follow the loop, it may be left at once. `None` otherwise.
+    /// Lowers loops like `((?!x).)*`, in which every round reads one character and looks ahead. If the text ends after
+    /// the loop, a round begins at every position but the last. So each nonempty suffix of the text must begin with a
+    /// round G: `¬(any·(¬G ∧ not empty))`. If anything may follow the loop, the loop may end immediately. Returns
+    /// `None` for other loops.
     fn tempered_loop(&mut self, body: &Ast, k: &Continuation) -> Result<Option<Continuation>, Diagnostic> {
         if !reads_one_character(body) || !is_uniform(k) {
             return Ok(None);
@@ -317,9 +318,10 @@ impl Lowerer<'_> {
         Ok(Some(vec![all_good; k.len()]))
     }
 
-    /// `((?!x|y).)*` in front of `k`: a text of characters of the class, and then `k`, so that no word begins in the text. A word that ends
-    /// in the text is excluded there. A word that runs on into `k` is cut in two, and where the text ends with the first part, `k` must not begin
-    /// with the second. So there is one alternative for each set of first parts that the text may end with.
+    /// Lowers `((?!x|y).)*` before `k`: a text of characters of the class, followed by `k`, such that no word begins in
+    /// the text. Words that also end in the text are excluded there. A word that continues into `k` is cut in two:
+    /// where the text ends with the first part, `k` must not begin with the second. So there is one alternative for
+    /// each set of first parts with which the text may end.
     fn loop_without(
         &mut self,
         class: &CharSet,
@@ -336,7 +338,7 @@ impl Lowerer<'_> {
         let other = self.complement(whole);
         let text = self.intersection(text, other);
         let cuts = words.iter().flat_map(|word| (1..word.len()).map(|at| word.split_at(at)));
-        // The first parts that the text ends with, the text, and what follows.
+        // The first parts with which the text ends, the text, and the following text.
         let mut ways: Vec<(Vec<&[CharSet]>, ExprId, ExprId)> = vec![(Vec::new(), text, k[0])];
         for (first, second) in cuts {
             let (ending, beginning) = (self.word(first), self.word(second));
@@ -359,7 +361,7 @@ impl Lowerer<'_> {
         Ok(vec![result; k.len()])
     }
 
-    /// One character of each of these sets, in reading order.
+    /// Returns one character of each of these sets, in reading order.
     fn word(&mut self, sets: &[CharSet]) -> ExprId {
         let empty = self.builder.empty();
         sets.iter().rev().fold(empty, |rest, set| {
@@ -418,7 +420,7 @@ impl Lowerer<'_> {
         Ok((0..).zip(k).map(|(context, k)| if holds(context) == look.negated { never } else { k }).collect())
     }
 
-    /// A plain part by itself.
+    /// Lowers a plain part without a continuation.
     fn plain(&mut self, ast: &Ast) -> ExprId {
         if self.stopped_at.is_some() || must_stop() {
             self.stopped_at.get_or_insert(ast.span().start);
@@ -437,7 +439,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Plain parts, one after the other.
+    /// Lowers plain parts in sequence.
     fn concat(&mut self, parts: &[Ast]) -> ExprId {
         let mut list: Vec<ExprId> = parts.iter().map(|part| self.plain(part)).collect();
         if self.mirrored {
@@ -446,7 +448,7 @@ impl Lowerer<'_> {
         self.builder.seq(list)
     }
 
-    /// One of some plain parts. Alternatives of one character each become a class.
+    /// Lowers a choice of plain parts. Alternatives of one character each become a class.
     fn alternatives(&mut self, parts: &[Ast]) -> ExprId {
         let (mut chars, mut others) = (Vec::new(), Vec::new());
         for part in parts {
@@ -460,19 +462,19 @@ impl Lowerer<'_> {
         self.builder.alt(others)
     }
 
-    /// `first` and then `second`, in reading order.
+    /// Returns `first` followed by `second`, in reading order.
     fn seq(&mut self, first: ExprId, second: ExprId) -> ExprId {
         if self.mirrored { self.builder.seq([second, first]) } else { self.builder.seq([first, second]) }
     }
 
-    /// In each context, what one of the continuations allows.
+    /// Returns the union of the continuations in each context.
     fn union(&mut self, branches: &[Continuation]) -> Continuation {
         (0..self.contexts.len())
             .map(|context| self.builder.alt(branches.iter().map(|branch| branch[context])))
             .collect()
     }
 
-    /// The characters after which the same continuation follows, for each one that is not empty.
+    /// Returns each continuation that is not empty, with all characters after which it follows.
     fn groups(&mut self, k: &Continuation) -> Vec<(CharSet, ExprId)> {
         let never = self.builder.never();
         let mut groups: Vec<(CharSet, ExprId)> = Vec::new();
@@ -486,12 +488,12 @@ impl Lowerer<'_> {
         groups
     }
 
-    /// `k ∧ ε`
+    /// Returns `k ∧ ε`.
     fn only_empty(&mut self, k: ExprId) -> ExprId {
         if self.is_nullable(k) { self.builder.empty() } else { self.builder.never() }
     }
 
-    /// The texts of `k` that begin, in reading order, with a character of the set.
+    /// Returns the texts of `k` that begin, in reading order, with a character of the set.
     fn starting_in(&mut self, k: ExprId, set: &CharSet) -> ExprId {
         if let Some(restricted) = self.restrict_start(k, set, 0) {
             return restricted;
@@ -501,8 +503,8 @@ impl Lowerer<'_> {
         self.intersection(k, begun)
     }
 
-    /// The same, by changing the expression where it begins. An intersection would mean the same, but automata are
-    /// built faster without; so this gives up where the expression is deep, or is an intersection anyway.
+    /// Like `starting_in`, but rewrites the start of the expression. An intersection has the same meaning, but automata
+    /// are built faster without it. Returns `None` where the expression is deep, or is an intersection anyway.
     fn restrict_start(&mut self, k: ExprId, set: &CharSet, depth: usize) -> Option<ExprId> {
         self.restrictions = self.restrictions.checked_sub(1)?;
         if depth > 16 {
@@ -534,7 +536,7 @@ impl Lowerer<'_> {
             Expr::Seq(parts) => {
                 let parts: Vec<ExprId> =
                     if self.mirrored { parts.iter().rev().copied().collect() } else { parts.to_vec() };
-                // The first part that is not empty has the first character; all before it must be able to be empty.
+                // The first character belongs to the first nonempty part; all parts before that one must be nullable.
                 let mut ways = Vec::new();
                 for (i, &part) in parts.iter().enumerate() {
                     let first = self.restrict_start(part, set, depth + 1)?;
@@ -573,7 +575,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Whether the empty text is in the language of an expression.
+    /// Checks whether the language of an expression contains the empty text.
     fn is_nullable(&mut self, id: ExprId) -> bool {
         let mut work = vec![id];
         while let Some(&top) = work.last() {
@@ -620,12 +622,12 @@ impl Lowerer<'_> {
     }
 }
 
-/// Whether what follows is the same in all contexts.
+/// Checks whether the continuation is the same in all contexts.
 fn is_uniform(k: &Continuation) -> bool {
     k.iter().all(|other| *other == k[0])
 }
 
-/// Whether every match of a part is one character.
+/// Checks whether every match of a part is one character.
 fn reads_one_character(ast: &Ast) -> bool {
     match ast.kind() {
         Kind::Char(_) | Kind::Class(_) => true,
@@ -639,10 +641,10 @@ fn reads_one_character(ast: &Ast) -> bool {
     }
 }
 
-/// In how many places all words together may be cut that a round excludes.
+/// The maximum number of places at which the words that a round excludes may be cut, in total.
 const MAX_CUTS: usize = 12;
 
-/// The class and the words, if a part is `(?!words)class`, and the words are few and short.
+/// Returns the class and the words, if a part is `(?!words)class` and the words are few and short.
 fn round_without(ast: &Ast) -> Option<(CharSet, Vec<Vec<CharSet>>)> {
     let Kind::Concat(parts) = ast.kind() else { return None };
     let [look, last] = &**parts else { return None };
@@ -654,7 +656,7 @@ fn round_without(ast: &Ast) -> Option<(CharSet, Vec<Vec<CharSet>>)> {
     (cuts <= MAX_CUTS && words.iter().all(|word| !word.is_empty())).then(|| (class.clone(), words))
 }
 
-/// The texts of a part as sequences of sets of characters, if they are few.
+/// Returns the texts of a part as sequences of sets of characters, if they are few.
 fn words_of(ast: &Ast) -> Option<Vec<Vec<CharSet>>> {
     let words = match ast.kind() {
         Kind::Empty => vec![Vec::new()],
@@ -681,12 +683,12 @@ fn words_of(ast: &Ast) -> Option<Vec<Vec<CharSet>>> {
     (words.len() <= MAX_CUTS + 1 && words.iter().all(|word| word.len() <= MAX_CUTS + 1)).then_some(words)
 }
 
-/// Whether one text may end with both of these.
+/// Checks whether one text may end with both of these.
 fn may_end_alike(a: &[CharSet], b: &[CharSet]) -> bool {
     a.iter().rev().zip(b.iter().rev()).all(|(a, b)| !a.intersection(b).ranges().is_empty())
 }
 
-/// The same part, where anchors match nowhere.
+/// Returns the same part with anchors that never match.
 fn without_anchors(ast: &Ast) -> Ast {
     let kind = match ast.kind() {
         Kind::Place(_) => Kind::Class(Arc::new(CharSet::none())),

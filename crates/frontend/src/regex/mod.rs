@@ -15,24 +15,24 @@
 //! ");
 //! ```
 //!
-//! # What a pattern means
+//! # Meaning of a pattern
 //!
-//! A pattern describes whole texts: it must match from the first to the last character, unless
-//! [`Options::anchored`] is off. Greedy, lazy and capturing change nothing about which texts match, and
-//! are read and forgotten. Three dialects are known: [`Dialect::Rust`], which is what the Rust `regex` crate
-//! reads, [`Dialect::Ecma`], which JSON Schema asks for, and [`Dialect::Python`], as the module `re` reads it.
+//! A pattern describes whole texts: it must match from the first to the last character, unless [`Options::anchored`] is
+//! off. Greedy, lazy and capturing operators do not change which texts match, so they are read and ignored. There are
+//! three dialects: [`Dialect::Rust`], as the Rust `regex` crate reads patterns, [`Dialect::Ecma`], which JSON Schema
+//! requires, and [`Dialect::Python`], as the module `re` reads them.
 //!
-//! # Beyond what is regular at first sight
+//! # Anchors and look-around
 //!
-//! Anchors, word boundaries and look-around speak about the text around a place. They are lowered exactly, by
-//! intersection and complement, wherever they stand outside an unbounded repetition; `lower.rs` explains how. What
-//! no regular language can express (back-references), and what exists only for backtracking (possessive
-//! repetition, atomic groups), is refused with its place.
+//! Anchors, word boundaries and look-around are conditions on the text around a position. They are lowered exactly, by
+//! intersection and complement, wherever they are outside an unbounded repetition; `lower.rs` explains how. Constructs
+//! that no regular language can express (back-references), and those that exist only for backtracking (possessive
+//! repetition, atomic groups), are refused with their place.
 //!
-//! # Why an own parser
+//! # Why not the parser of regex-syntax
 //!
-//! regex-syntax does not read look-around, and JSON Schema needs another dialect with other classes. The Unicode
-//! tables (`\w`, `\p{…}`, case folding) do come from regex-syntax; only `unicode.rs` knows that.
+//! regex-syntax does not read look-around, and JSON Schema needs another dialect with other classes. The Unicode tables
+//! (`\w`, `\p{…}`, case folding) do come from regex-syntax; only `unicode.rs` uses it.
 
 mod ast;
 mod class;
@@ -55,7 +55,7 @@ use crate::translate::translate;
 pub use ast::{Ast, Kind, Look, Place};
 pub use write::{WriteError, WriteErrorKind, WriteLimits, write};
 
-/// How a pattern is read.
+/// The options for reading a pattern.
 ///
 /// ```
 /// use maskwright_frontend::regex::{Dialect, Options};
@@ -67,12 +67,12 @@ pub use write::{WriteError, WriteErrorKind, WriteLimits, write};
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "flags are independent of each other")]
 pub struct Options {
-    /// The syntax, and what the classes mean.
+    /// The syntax, and the meaning of the classes.
     pub dialect: Dialect,
     /// Whether the pattern must match the whole text (the default) or any part of it.
     pub anchored: bool,
-    /// Whether `\d`, `\w`, `\s` and `\b` know only ASCII. They always do in [`Dialect::Ecma`], apart from
-    /// `\s`. The same as starting the pattern with `(?a)`.
+    /// Whether `\d`, `\w`, `\s` and `\b` are limited to ASCII. They always are in [`Dialect::Ecma`], apart from `\s`.
+    /// The same as starting the pattern with `(?a)`.
     pub ascii: bool,
     /// Whether the case of letters is ignored. The same as starting the pattern with `(?i)`.
     pub ignore_case: bool,
@@ -80,11 +80,11 @@ pub struct Options {
     pub multi_line: bool,
     /// Whether `.` matches every character. The same as starting the pattern with `(?s)`.
     pub dot_all: bool,
-    /// Whether blanks and comments are skipped, as after `(?x)`. [`Dialect::Ecma`] has no such thing.
+    /// Whether blanks and comments are skipped, as after `(?x)`. Ignored in [`Dialect::Ecma`].
     pub extended: bool,
-    /// How deep groups, classes and repetitions may nest.
+    /// The maximum nesting depth of groups, classes and repetitions.
     pub nesting: usize,
-    /// How many bytes a pattern may have.
+    /// The maximum number of bytes of a pattern.
     pub source_bytes: usize,
 }
 
@@ -105,20 +105,20 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The same options for another dialect.
+    /// Sets the dialect.
     #[must_use]
     pub fn with_dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// What the keyword `pattern` of JSON Schema asks for: ECMA-262, and a match anywhere in the text.
+    /// Returns the options for the keyword `pattern` of JSON Schema: ECMA-262, and a match anywhere in the text.
     pub fn json_schema() -> Self {
         Self { dialect: Dialect::Ecma, anchored: false, ..Self::default() }
     }
 }
 
-/// A family of regular expressions.
+/// A dialect of regular expressions.
 ///
 /// ```
 /// use maskwright_frontend::regex::{Dialect, Options, parse};
@@ -134,19 +134,19 @@ pub enum Dialect {
     /// As the Rust `regex` crate reads it, plus look-around, `\uXXXX`, `(?#…)` and `(?a)`: Unicode classes, nested
     /// classes with set operations, POSIX classes, `\A` and `\z`.
     Rust,
-    /// ECMA-262 with the flag `u`, a little more lenient: an escaped punctuation character stands for
-    /// itself, and so does a brace that begins no repetition.
+    /// ECMA-262 with the flag `u`, slightly more lenient: an escaped punctuation character stands for itself, and so
+    /// does a brace that begins no repetition.
     Ecma,
-    /// As the module `re` of Python reads a pattern that is a `str`: Unicode classes unless `(?a)`, no set operations, `$` also before a
-    /// last line feed.
+    /// As the module `re` of Python reads a pattern that is a `str`: Unicode classes unless `(?a)`, no set operations,
+    /// `$` also before a final line feed.
     Python,
 }
 
 impl Dialect {
-    /// All of them.
+    /// All dialects.
     pub const ALL: [Self; 3] = [Self::Ecma, Self::Python, Self::Rust];
 
-    /// Its name, as programs write it.
+    /// Returns the name, as used in programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -184,7 +184,7 @@ pub fn lower(pattern: &str, options: &Options, builder: &mut GrammarBuilder) -> 
     lower::lower(&ast, options, builder)
 }
 
-/// Builds the expression that matches the same texts as a pattern that was read before.
+/// Builds the expression that matches the same texts as a parsed pattern.
 pub(crate) fn lower_ast(
     ast: &Ast,
     options: &Options,
@@ -193,7 +193,7 @@ pub(crate) fn lower_ast(
     lower::lower(ast, options, builder)
 }
 
-/// Reads a pattern and makes a grammar of it, whose only rule is `root`.
+/// Reads a pattern and returns a grammar whose only rule is `root`.
 pub fn grammar(pattern: &str, options: &Options) -> Result<Grammar, Diagnostic> {
     one_rule(pattern, |builder| lower(pattern, options, builder))
 }
@@ -209,9 +209,10 @@ fn one_rule(
     builder.finish(root).map_err(|error| Diagnostic::error(Span::new(0, pattern.len()), error.to_string()))
 }
 
-/// Where in a pattern the reason stands that no text matches it. `is_empty` is asked whether no text matches a grammar; it says `None` if it does not know.
+/// Finds the part of a pattern because of which no text matches it. `is_empty` decides whether no text matches a
+/// grammar, and returns `None` if it does not know.
 ///
-/// `None` if there is no such place, or it cannot be found.
+/// Returns `None` if there is no such part, or it cannot be found.
 pub fn why_empty(
     pattern: &str,
     options: &Options,
@@ -233,7 +234,7 @@ pub fn automaton(pattern: &str, options: &Options, limits: &Limits) -> Result<Df
     let grammar = grammar(pattern, options)?;
     let mut exprs = Exprs::new();
     let root = grammar.rule(grammar.root()).expr();
-    // A pattern has no rules, tokens or JSON strings, so there is nothing that could be handed back.
+    // A pattern has no rules, tokens or JSON strings, so the translation cannot fail on one.
     let root = translate(|id| grammar.expr(id), |_| None, root, &mut exprs)
         .map_err(|_| Diagnostic::error(whole, "the pattern is more than a regular expression"))?;
     Dfa::build(&mut exprs, root, limits).map_err(|error| Diagnostic::error(whole, error.to_string()))

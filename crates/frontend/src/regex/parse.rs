@@ -1,7 +1,8 @@
-//! From text to [`Ast`]: alternation, sequence, repetition, groups and flags.
+//! Reads text into an [`Ast`]: alternation, sequence, repetition, groups and flags.
 //!
-//! A recursive descent with one counter: whatever nests (groups, classes, repetitions of repetitions) goes one
-//! level deeper, and too deep is an error with its place. Escapes and classes have their own files.
+//! This is a recursive descent parser with one depth counter: groups, classes and repetitions of repetitions each go
+//! one level deeper, and a pattern that is too deep is an error with its place. Escapes and classes are read in their
+//! own files.
 
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ pub(super) fn parse(pattern: &str, options: &Options) -> Result<Ast, Diagnostic>
     Ok(ast)
 }
 
-/// What `(?i)` and its kin switch on and off.
+/// The flags that `(?i)` and similar groups switch on and off.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "flags are independent of each other")]
 pub(super) struct Flags {
@@ -60,7 +61,7 @@ pub(super) struct Flags {
     pub(super) extended: bool,
 }
 
-/// The reader: a pattern, a place in it, and what holds there.
+/// The parser: a pattern, a position in it, and the flags in effect there.
 pub(super) struct Parser<'a> {
     pub(super) pattern: &'a str,
     pub(super) at: usize,
@@ -70,14 +71,14 @@ pub(super) struct Parser<'a> {
     depth: usize,
     nesting: usize,
     anchored: bool,
-    /// Where the flags and comments end that the pattern begins with.
+    /// The end of the flags and comments at the start of the pattern.
     head: usize,
-    /// How many groups are open.
+    /// The number of open groups.
     groups: usize,
 }
 
 impl Parser<'_> {
-    /// `a|b|c`, up to a `)` that closes it or the end.
+    /// Reads `a|b|c`, up to the end or an unmatched `)`.
     fn alternation(&mut self) -> Result<Ast, Diagnostic> {
         let start = self.at;
         let mut branches = vec![self.sequence()?];
@@ -93,7 +94,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Repeated atoms, one after the other.
+    /// Reads repeated atoms in sequence.
     fn sequence(&mut self) -> Result<Ast, Diagnostic> {
         let start = self.at;
         let mut parts = Vec::new();
@@ -122,7 +123,7 @@ impl Parser<'_> {
         })
     }
 
-    /// One atom without its repetition, or nothing for white space, comments and flags.
+    /// Reads one atom without its repetition, or nothing for white space, comments and flags.
     fn atom(&mut self) -> Result<Option<Ast>, Diagnostic> {
         if self.skip_extended() {
             return Ok(None);
@@ -159,14 +160,15 @@ impl Parser<'_> {
         .with_help(format!(r"write `\{character}` for the character itself"))
     }
 
-    /// Whether nothing of the text can follow here: the pattern must match all of it, and only closes groups from here on.
+    /// Checks whether no text can follow here: the pattern must match the whole text, and only closes groups from here
+    /// on.
     fn is_at_end(&self) -> bool {
         let rest = &self.pattern[self.at..];
         let is_last_of_branch = self.groups == 0 && rest.starts_with('|');
         self.anchored && (is_last_of_branch || rest.trim_start_matches([')', '$']).is_empty())
     }
 
-    /// The set, with the characters that differ only in case if that is asked for.
+    /// Returns the set, with the characters that differ only in case if case is ignored.
     pub(super) fn folded(&self, set: CharSet) -> CharSet {
         match (self.flags.ignore_case, self.dialect) {
             (false, _) => set,
@@ -175,7 +177,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A character, or the characters that differ from it only in case.
+    /// Returns a character, or the characters that differ from it only in case.
     pub(super) fn literal(&mut self, c: char) -> Kind {
         if self.flags.ignore_case {
             let set = self.folded(unicode::ranges(&[(c, c)]));
@@ -186,7 +188,7 @@ impl Parser<'_> {
         Kind::Char(c)
     }
 
-    /// A class in brackets; one of a single character is that character.
+    /// Reads a class in brackets. A class of a single character becomes that character.
     fn class(&mut self, start: usize) -> Result<Kind, Diagnostic> {
         let set = self.brackets(start)?;
         Ok(match set.single() {
@@ -204,7 +206,7 @@ impl Parser<'_> {
         self.tables.share(unicode::ranges(excluded).complement())
     }
 
-    /// `*`, `+`, `?`, `{n,m}` after an atom, several of them in the Rust dialect.
+    /// Reads `*`, `+`, `?`, `{n,m}` after an atom; the Rust dialect allows several of them.
     fn repetitions(&mut self, mut atom: Ast) -> Result<Ast, Diagnostic> {
         let start = atom.span().start;
         let depth = self.depth;
@@ -232,7 +234,7 @@ impl Parser<'_> {
         Ok(atom)
     }
 
-    /// One repetition operator, if there is one.
+    /// Reads one repetition operator, if present.
     fn repetition(&mut self) -> Result<Option<(u32, Option<u32>)>, Diagnostic> {
         let start = self.at;
         let bounds = match self.peek() {
@@ -273,8 +275,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The bounds of a counted repetition that begins with the brace at `start`, and where it ends; `None` if
-    /// this is no such thing. A number too large is an error inside.
+    /// Returns the bounds of a counted repetition that begins with the brace at `start`, and its end. Returns `None` if
+    /// the brace begins no repetition. A number that is too large is an inner error.
     #[expect(clippy::type_complexity, reason = "used by one caller, which takes it apart")]
     fn counted(&self, start: usize) -> Option<((Result<u32, ()>, Result<Option<u32>, ()>), usize)> {
         // The search is short, so that a pattern of braces does not take quadratic time.
@@ -307,7 +309,7 @@ impl Parser<'_> {
         Some(((min, max), start + length + 1))
     }
 
-    /// What follows an opening parenthesis: a group of any kind, a look-around, flags, or a comment.
+    /// Reads the text after an opening parenthesis: a group of any kind, a look-around, flags, or a comment.
     fn group(&mut self, start: usize) -> Result<Option<Ast>, Diagnostic> {
         self.deeper(start)?;
         let outer = self.flags;
@@ -331,7 +333,7 @@ impl Parser<'_> {
         self.depth -= 1;
         let kind = match look {
             Some(look) => Kind::Look(look, Box::new(body)),
-            // The group itself means nothing; its span is worth keeping.
+            // A group makes no separate node, but its span is kept.
             None => body.into_kind(),
         };
         Ok(Some(Ast::new(kind, self.since(start))))
@@ -385,7 +387,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The rest of `(?<name>`.
+    /// Reads the rest of `(?<name>`.
     fn group_name(&mut self, start: usize) -> Result<Opened, Diagnostic> {
         let from = self.at;
         let legal = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']' | '$');
@@ -399,7 +401,7 @@ impl Parser<'_> {
         Err(Diagnostic::error(Span::new(start, self.at), "a group's name must be a word, followed by `>`"))
     }
 
-    /// The rest of `(?#…)`.
+    /// Reads the rest of `(?#…)`.
     fn comment(&mut self, start: usize) -> Result<Opened, Diagnostic> {
         while let Some(c) = self.next() {
             if c == ')' {
@@ -409,7 +411,7 @@ impl Parser<'_> {
         Err(Diagnostic::error(Span::new(start, start + 3), "this comment is not closed"))
     }
 
-    /// The rest of `(?i)`, `(?i-s:` and `(?:`.
+    /// Reads the rest of `(?i)`, `(?i-s:` and `(?:`.
     fn flag_group(&mut self, start: usize) -> Result<Opened, Diagnostic> {
         let mut on = true;
         loop {
@@ -424,7 +426,7 @@ impl Parser<'_> {
                     .with_help("move them there, or write them for a group: `(?i:…)`"));
                 }
                 Some(')') if at > start + 2 => {
-                    // The flags hold until the end of the group around this one, where they are restored.
+                    // The flags hold until the end of the enclosing group, where they are restored.
                     return Ok(Opened::Nothing);
                 }
                 Some('-') if on => on = false,
@@ -454,7 +456,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One level deeper, or an error at the place that would be too deep.
+    /// Goes one level deeper, or returns an error at the place that would be too deep.
     pub(super) fn deeper(&mut self, place: usize) -> Result<(), Diagnostic> {
         self.depth += 1;
         if self.depth <= self.nesting {
@@ -473,7 +475,7 @@ impl Parser<'_> {
         self.depth -= 1;
     }
 
-    /// Steps over a white space character or a comment in extended mode; says whether there was one.
+    /// Skips a white space character or a comment in extended mode, and returns whether there was one.
     pub(super) fn skip_extended(&mut self) -> bool {
         match self.peek() {
             Some(c) if self.flags.extended && c.is_whitespace() => {
@@ -519,7 +521,7 @@ impl Parser<'_> {
     }
 }
 
-/// `$` of Python: the end, or a place before a last line feed.
+/// Returns Python's `$`: the end, or a position before a final line feed.
 fn before_last_line_feed(span: Span) -> Kind {
     let part = |kind| Ast::new(kind, span);
     let line_feed = Kind::Repeat { body: Box::new(part(Kind::Char('\n'))), min: 0, max: Some(1) };
@@ -527,9 +529,9 @@ fn before_last_line_feed(span: Span) -> Kind {
     Kind::Look(Look { ahead: true, negated: false }, Box::new(part(rest)))
 }
 
-/// What an opening parenthesis opened.
+/// The construct that an opening parenthesis began.
 enum Opened {
-    /// Nothing that has a body: flags or a comment.
+    /// Flags or a comment, which have no body.
     Nothing,
     Group,
     Look(Look),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use maskwright_grammar::CharSet;
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
-/// The classes of a pattern. Large ones (`\w` has 770 ranges) are computed once and shared, so that a pattern that is
-/// full of them stays small.
+/// The classes of a pattern. Large classes (`\w` has 770 ranges) are computed once and shared, so that a pattern with
+/// many of them stays small.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     named: HashMap<String, Option<Arc<CharSet>>>,
@@ -16,12 +16,12 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// `\d`: decimal digits.
+    /// Returns `\d`: decimal digits.
     pub(super) fn digit(&mut self, ascii: bool) -> Arc<CharSet> {
         if ascii { self.share(ranges(&[('0', '9')])) } else { self.table(r"\d") }
     }
 
-    /// `\w`: letters, marks, digits and connectors.
+    /// Returns `\w`: letters, marks, digits and connectors.
     pub(super) fn word(&mut self, ascii: bool) -> Arc<CharSet> {
         if ascii {
             self.share(ranges(&[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')]))
@@ -30,12 +30,12 @@ impl Tables {
         }
     }
 
-    /// `\s`: white space.
+    /// Returns `\s`: white space.
     pub(super) fn space(&mut self, ascii: bool) -> Arc<CharSet> {
         if ascii { self.share(ranges(&[('\t', '\r'), (' ', ' ')])) } else { self.table(r"\s") }
     }
 
-    /// `\s` of ECMA-262: white space, line terminators and the byte order mark, but not U+0085.
+    /// Returns `\s` of ECMA-262: white space, line terminators and the byte order mark, but not U+0085.
     pub(super) fn ecma_space(&mut self) -> Arc<CharSet> {
         let extra = ranges(&[('\u{FEFF}', '\u{FEFF}')]);
         let next_line = ranges(&[('\u{85}', '\u{85}')]);
@@ -43,21 +43,21 @@ impl Tables {
         self.share(set)
     }
 
-    /// `\w` of Python: letters, numbers of every kind, and the underscore; no marks.
+    /// Returns `\w` of Python: letters, numbers of every kind, and the underscore, but no marks.
     pub(super) fn python_word(&mut self) -> Arc<CharSet> {
         let set = self.table(r"\p{L}").union(&self.table(r"\p{N}")).union(&ranges(&[('_', '_')]));
         self.share(set)
     }
 
-    /// `\s` of Python: white space, and the four separators among the control characters.
+    /// Returns `\s` of Python: white space, and the four separators among the control characters.
     pub(super) fn python_space(&mut self) -> Arc<CharSet> {
         let set = self.space(false).union(&ranges(&[('\x1C', '\x1F')]));
         self.share(set)
     }
 
-    /// What `\p{name}` means, or `None` where there is no such property.
+    /// Returns the characters of `\p{name}`, or `None` if there is no such property.
     pub(super) fn property(&mut self, name: &str) -> Option<Arc<CharSet>> {
-        // Only characters that names are made of: nothing may end the braces or start an escape.
+        // Only characters that occur in names: none may end the braces or start an escape.
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | '=' | ':');
         if name.is_empty() || !name.chars().all(fits) {
             return None;
@@ -65,7 +65,7 @@ impl Tables {
         self.named(&format!(r"\p{{{name}}}"))
     }
 
-    /// The complement of a set.
+    /// Returns the complement of a set.
     pub(super) fn complement(&mut self, set: &Arc<CharSet>) -> Arc<CharSet> {
         if let Some(known) = self.complements.get(set) {
             return Arc::clone(known);
@@ -75,7 +75,7 @@ impl Tables {
         complement
     }
 
-    /// The set, or an equal one that exists already.
+    /// Returns the set, or an equal one that already exists.
     pub(super) fn share(&mut self, set: CharSet) -> Arc<CharSet> {
         if let Some(known) = self.shared.get(&set) {
             return Arc::clone(known);
@@ -85,12 +85,12 @@ impl Tables {
         set
     }
 
-    /// A class that is known to exist.
+    /// Returns a class that is known to exist.
     fn table(&mut self, pattern: &str) -> Arc<CharSet> {
         self.named(pattern).unwrap_or_else(|| Arc::new(CharSet::none()))
     }
 
-    /// What a pattern of one class matches.
+    /// Returns the characters that a pattern of one class matches.
     fn named(&mut self, pattern: &str) -> Option<Arc<CharSet>> {
         if let Some(known) = self.named.get(pattern) {
             return known.clone();
@@ -101,7 +101,7 @@ impl Tables {
     }
 }
 
-/// A class between colons inside brackets, `[:alpha:]`.
+/// Returns a class between colons inside brackets, `[:alpha:]`.
 pub(super) fn posix(name: &str) -> Option<CharSet> {
     let set: &[(char, char)] = match name {
         "alnum" => &[('0', '9'), ('A', 'Z'), ('a', 'z')],
@@ -123,15 +123,15 @@ pub(super) fn posix(name: &str) -> Option<CharSet> {
     Some(ranges(set))
 }
 
-/// The set and all characters that differ from a member only in case.
+/// Returns the set with all characters that differ from a member only in case.
 pub(super) fn ignore_case(set: &CharSet) -> CharSet {
     let mut class = ClassUnicode::new(set.ranges().iter().map(|&(a, b)| ClassUnicodeRange::new(a, b)));
-    // The tables are compiled in; without them the set would stay as it is.
+    // The tables are compiled in; without them the set would stay unchanged.
     let _ = class.try_case_fold_simple();
     from_class(&class)
 }
 
-/// The set and all ASCII letters that differ from a member only in case.
+/// Returns the set with all ASCII letters that differ from a member only in case.
 pub(super) fn ignore_ascii_case(set: &CharSet) -> CharSet {
     let letters = ('a'..='z').chain('A'..='Z').filter(|&c| set.contains(c));
     let other =
@@ -139,16 +139,16 @@ pub(super) fn ignore_ascii_case(set: &CharSet) -> CharSet {
     set.union(&CharSet::from_ranges(letters.map(|c| (other(c), other(c)))))
 }
 
-/// The set of some inclusive ranges.
+/// Returns the set of some inclusive ranges.
 pub(super) fn ranges(ranges: &[(char, char)]) -> CharSet {
     CharSet::from_ranges(ranges.iter().copied())
 }
 
-/// What regex-syntax says that a pattern of one class matches.
+/// Returns the characters of a pattern of one class, as regex-syntax reads it.
 fn class(pattern: &str) -> Option<CharSet> {
     match regex_syntax::parse(pattern).ok()?.into_kind() {
         HirKind::Class(Class::Unicode(class)) => Some(from_class(&class)),
-        // A class of one character comes back as a literal, one of none as an empty class of bytes.
+        // regex-syntax returns a class of one character as a literal, and an empty class as a class of bytes.
         HirKind::Literal(literal) => {
             let only = core::str::from_utf8(&literal.0).ok()?.chars().next()?;
             Some(ranges(&[(only, only)]))

@@ -1,18 +1,18 @@
-//! Whether the end of a tag can occur inside its content.
+//! Checks whether the end of a tag can occur inside its content.
 //!
-//! Content `c` and end `e` are told apart by looking for the first `e`. That is right if `c e` contains `e` only at its end, for every
-//! `c` of the language. Reading a text while looking for `e` is a small automaton, with a state for each character of `e` that has been
-//! seen. What a *language* can do to it is a relation between states: from which state it can lead to which. Relations are
-//! composed along sequences, joined over alternatives, and for rules that call each other they grow until nothing changes, so
-//! recursive grammars are no harder than others.
+//! A reader splits content `c` from the end `e` by looking for the first `e`. That is correct if `c e` contains `e`
+//! only at its end, for every `c` of the language. Looking for `e` is a small automaton, with a state for each prefix
+//! of `e` that has been read. The effect of a *language* on it is a relation between states: from which state it can
+//! lead to which. Relations are composed along sequences and joined over alternatives. For rules that call one another
+//! they grow until nothing changes, so recursive grammars need no special treatment.
 
 use maskwright_automata as automata;
 use maskwright_grammar::{Expr, ExprId, Grammar};
 
 use crate::translate::translate;
 
-/// Whether a text of the language, followed by `end`, contains `end` before its last character. Where the exact answer would be
-/// too expensive (inside strings with conditions), the answer is `true`.
+/// Checks whether a text of the language, followed by `end`, contains `end` before its last character. Returns `true`
+/// where the exact answer would be too expensive (inside strings with conditions).
 pub(super) fn may_contain(grammar: &Grammar, end: &str) -> bool {
     let finder = Finder::new(end);
     if finder.pattern.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn may_contain(grammar: &Grammar, end: &str) -> bool {
         }
     }
     let content = &known[grammar.rule(grammar.root()).expr().index()];
-    // Behind the content the end is read; it must be found there and not before.
+    // The end is read after the content; it must be found there and not earlier.
     (0..finder.states()).filter(|&state| content.has(0, state)).any(|state| {
         let mut at = state;
         for (i, &c) in finder.pattern.iter().enumerate() {
@@ -51,10 +51,10 @@ pub(super) fn may_contain(grammar: &Grammar, end: &str) -> bool {
     })
 }
 
-/// More states than this a row of bits does not hold.
+/// The maximum number of states, which is the width of a row of bits.
 const LONGEST: usize = 128;
 
-/// For each beginning of a pattern, by its length, how long its longest proper suffix is that begins the pattern too.
+/// Returns, for each prefix of a pattern by its length, the length of its longest proper suffix that is a prefix of it.
 fn failures<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
     let mut fail = vec![0; pattern.len() + 1];
     let mut k = 0;
@@ -71,7 +71,7 @@ fn failures<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
 /// Looks for a text, character by character.
 struct Finder {
     pattern: Vec<char>,
-    /// For each state, the longest proper suffix of what has been seen that begins the pattern.
+    /// For each state, the longest proper suffix of the text read so far that is a prefix of the pattern.
     fail: Vec<usize>,
 }
 
@@ -89,7 +89,8 @@ impl Finder {
         self.pattern.len()
     }
 
-    /// Once found, always found. `None` is a character that the pattern does not contain.
+    /// Returns the next state. The state in which the pattern is found is final. `None` is a character that the pattern
+    /// does not contain.
     fn next(&self, mut state: usize, c: Option<char>) -> usize {
         if state == self.found() {
             return state;
@@ -143,14 +144,14 @@ impl Finder {
             Expr::Rule(rule) => of(&grammar.rule(*rule).expr()).clone(),
             Expr::Scope { body, .. } | Expr::Distinct(body) | Expr::Limit { body, .. } => of(body).clone(),
             Expr::And(_) | Expr::Not(_) => self.of_regular(grammar, id).unwrap_or_else(|| Relation::all(n)),
-            // A string can spell nearly everything.
+            // A string can spell nearly every text.
             Expr::JsonString(_) => Relation::all(n),
-            // A token stands for no text.
+            // A token has no text.
             Expr::Token(_) => Relation::by(n, |state| self.next(state, None)),
         }
     }
 
-    /// By walking the automaton of a regular expression together with this one.
+    /// Computes the relation by walking the automaton of a regular expression together with this one.
     fn of_regular(&self, grammar: &Grammar, id: ExprId) -> Option<Relation> {
         let mut exprs = automata::Exprs::new();
         let rule = |rule| Some(grammar.rule(rule).expr());
@@ -183,7 +184,7 @@ impl Finder {
 struct Bytes {
     pattern: Vec<u8>,
     fail: Vec<usize>,
-    /// Where each character begins, and the end.
+    /// The start of each character, and the end.
     starts: Vec<usize>,
 }
 
@@ -199,7 +200,7 @@ impl Bytes {
         self.starts[state]
     }
 
-    /// The state in characters; between two of them nothing more is known than at the one before.
+    /// Returns the state in characters. Inside a character it is the state before that character.
     fn state(&self, at: usize) -> usize {
         self.starts.partition_point(|start| *start <= at) - 1
     }
@@ -220,7 +221,7 @@ impl Bytes {
     }
 }
 
-/// From which states one can come to which: for each state, a bit for every state behind it.
+/// The states that can be reached from each state, as bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Relation {
     rows: Vec<u128>,
@@ -251,7 +252,7 @@ impl Relation {
         self.rows[from] |= 1 << to;
     }
 
-    /// Adds the pairs of another one; whether there was a new one.
+    /// Adds the pairs of another relation, and returns whether any was new.
     fn join(&mut self, other: &Self) -> bool {
         let mut changed = false;
         for (mine, theirs) in self.rows.iter_mut().zip(&other.rows) {
@@ -273,9 +274,9 @@ impl Relation {
         Self { rows: self.rows.iter().map(|&left| row(left)).collect() }
     }
 
-    /// The relation of a repetition.
+    /// Returns the relation of a repetition.
     fn repeated(&self, min: u32, max: Option<u32>) -> Self {
-        // Very many repetitions are taken for any number of them, which only adds pairs.
+        // A large minimum is replaced by any number of repetitions, which only adds pairs.
         let (min, max) = if min > 64 { (0, None) } else { (min, max) };
         let mut power = Self::same(self.rows.len());
         for _ in 0..min {

@@ -1,22 +1,22 @@
-//! When a structural tag cannot be turned into a grammar.
+//! Errors for structural tags that cannot be turned into a grammar.
 
 use core::fmt;
 
 use crate::problems::{Problems, write_at};
 
-/// Why a structural tag was refused.
+/// The reasons why a structural tag was refused.
 pub type TagError = Problems<Problem>;
 
-/// One thing that is wrong with a structural tag.
+/// One problem of a structural tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind of problem this is.
+    /// The kind of problem.
     pub reason: Reason,
-    /// The JSON pointer of the place; the empty text is the whole document.
+    /// The JSON pointer of the place; empty for the whole document.
     pub pointer: String,
-    /// What is wrong, as a sentence without a full stop.
+    /// The description of the problem, as a sentence without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// The suggested fix.
     pub help: String,
 }
 
@@ -28,15 +28,15 @@ pub enum Reason {
     NotJson,
     /// A field is missing, unknown, or of the wrong kind.
     Malformed,
-    /// Texts that steer the reading get in each other's way.
+    /// Markers overlap in a way that makes the text ambiguous.
     Conflict,
-    /// A schema, a pattern or a grammar inside the tag is wrong.
+    /// A schema, a pattern or a grammar inside the tag is invalid.
     Content,
-    /// What is asked for is right, but not enforced yet.
+    /// The request is valid, but not supported yet.
     Unsupported,
     /// The tag is larger than a limit.
     Limit,
-    /// The work was told to stop.
+    /// The work was cancelled.
     Stopped,
 }
 
@@ -63,7 +63,7 @@ impl TagError {
         self.insert(problem);
     }
 
-    /// The value, if nothing is wrong.
+    /// Returns the value, if there are no problems.
     pub(crate) fn or<T>(self, value: T) -> Result<T, Self> {
         if self.is_empty() { Ok(value) } else { Err(self) }
     }

@@ -1,8 +1,8 @@
-//! The typed tree of a structural tag: what a text consists of, one node for each part.
+//! The typed tree of a structural tag: the parts of a text, one node for each.
 //!
-//! It is the *one spec* that has two readers: [`lower`](super::lower()) makes a grammar of it, and the stream parser of the crate
-//! `maskwright` reads finished or growing texts by it. Trees come from JSON ([`parse`](super::parse)) or from code that knows how a model
-//! writes its tool calls.
+//! It is the *one spec* that has two readers: [`lower`](super::lower()) turns it into a grammar, and the stream parser
+//! of the crate `maskwright` reads finished or growing texts by it. Trees come from JSON ([`parse`](super::parse)) or
+//! from code that knows how a model writes its tool calls.
 
 use maskwright_grammar::TokenRef;
 use serde_json::Value;
@@ -12,13 +12,13 @@ use crate::json_schema::Strictness;
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Format {
-    /// Where it was described: a JSON pointer, or whatever helps the author to find the place.
+    /// The place of its description: a JSON pointer, or any other text that helps the author to find it.
     pub at: String,
-    /// What it is.
+    /// The kind of the part.
     pub kind: Kind,
 }
 
-/// What a part of a text is.
+/// The kind of a part of a text.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -32,53 +32,53 @@ pub enum Kind {
     Regex(String),
     /// Any text, up to the first of the texts that may follow it.
     AnyText(AnyText),
-    /// One after the other.
+    /// These parts in sequence.
     Sequence(Vec<Format>),
-    /// One of these.
+    /// One of these parts.
     Or(Vec<Format>),
-    /// The same, several times.
+    /// One part, repeated.
     Repeat {
-        /// What is repeated.
+        /// The repeated part.
         content: Box<Format>,
-        /// At least so many times.
+        /// The minimum number of times.
         min: u32,
-        /// At most so many times.
+        /// The maximum number of times.
         max: Option<u32>,
     },
-    /// Something between two markers.
+    /// Content between two markers.
     Tag(Tag),
-    /// Tags that are separated by a text, and nothing else.
+    /// Tags that are separated by a text.
     Separated(Separated),
-    /// Free text in which some markers call for something.
+    /// Free text in which markers begin other parts.
     Dispatch(Dispatch),
     /// One token.
     Token(TokenRef),
-    /// One token, but none of these. Tokens that end the text are never meant.
+    /// One token other than these. Tokens that end the text are always excluded.
     ExcludeToken(Vec<TokenRef>),
-    /// Any number of tokens, but none of these.
+    /// Any number of tokens other than these.
     AnyTokens(Vec<TokenRef>),
 }
 
 /// A document that satisfies a JSON Schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Json {
-    /// Where the schema was given; its problems are told by pointers from here on.
+    /// The place of the schema. The pointers of its problems continue from here.
     pub at: String,
     /// The schema.
     pub schema: Value,
-    /// How the document is written.
+    /// The notation of the document.
     pub style: Style,
     /// Whether the members of objects may come in any order.
     pub any_order: bool,
-    /// How much white space may stand in one place, if that was said.
+    /// The maximum amount of white space in one place, if given.
     pub max_whitespace: Option<u32>,
-    /// Texts that no string and no key contains.
+    /// Texts that no string and no key may contain.
     pub excludes: Vec<String>,
-    /// How closed its objects are, if they are not like those of other documents.
+    /// How closed its objects are, if different from other documents.
     pub objects: Option<Strictness>,
 }
 
-/// How a document is written.
+/// The notation of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Style {
@@ -122,53 +122,54 @@ pub enum Syntax {
 /// Any text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnyText {
-    /// Texts that it does not contain.
+    /// Texts that it must not contain.
     pub excludes: Vec<String>,
-    /// At least so many characters.
+    /// The minimum number of characters.
     pub min_chars: u32,
-    /// At most so many characters.
+    /// The maximum number of characters.
     pub max_chars: Option<u32>,
-    /// At most so many tokens.
+    /// The maximum number of tokens.
     pub max_tokens: Option<u32>,
 }
 
-/// Something between two markers.
+/// Content between two markers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tag {
-    /// Where it was described.
+    /// The place of its description.
     pub at: String,
-    /// What it begins with.
+    /// The marker at its start.
     pub begin: Marker,
-    /// What stands in it.
+    /// The content.
     pub content: Box<Format>,
-    /// What it ends with: one of these.
+    /// The markers at its end, of which one is written.
     pub end: Vec<Marker>,
-    /// What the tag is to those who read the text.
+    /// The role of the tag for readers of the text.
     pub role: Role,
 }
 
-/// A text, or a token, that tells where something begins or ends.
+/// A text or a token that marks where something begins or ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marker {
-    /// A text. Where it contains the name of a special token, the token may be written as well.
+    /// A text. Where it contains the name of a special token, the token may be written instead.
     Text(String),
-    /// A token and nothing else.
+    /// A token only.
     Token(TokenRef),
 }
 
-/// What a tag is to those who read the text. A grammar does not care.
+/// The role of a tag for readers of the text. It does not affect the grammar.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Nothing special: a tag like others.
+    /// No special role.
     #[default]
     Plain,
-    /// What the model thinks before it answers.
+    /// The reasoning of the model before its answer.
     Reasoning,
-    /// Part of the answer; only the markers are not.
+    /// Part of the answer, without the markers.
     Text,
     /// A wrapper, such as the one around a list of calls: neither it nor its markers are reported.
     Section,
-    /// A call of the tool with this name. The last JSON document in it, or else its whole content, is the arguments.
+    /// A call of the tool with this name. The arguments are the last JSON document in the tag, or else its whole
+    /// content.
     Call(String),
     /// The id of the call that begins next. Its content is not part of the answer.
     CallId,
@@ -179,65 +180,65 @@ pub enum Role {
 pub struct Separated {
     /// The tags.
     pub tags: Vec<Tag>,
-    /// More tags, behind which the list is over.
+    /// More tags, after which the list ends.
     pub last: Vec<Tag>,
-    /// What stands between two of them.
+    /// The text between two tags.
     pub separator: String,
-    /// Whether there must be one.
+    /// Whether at least one tag is required.
     pub at_least_one: bool,
-    /// Whether there may be only one.
+    /// Whether at most one tag is allowed.
     pub stop_after_first: bool,
 }
 
-/// Free text in which some markers call for something.
+/// Free text in which markers begin other parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dispatch {
-    /// What the markers call for.
+    /// The markers and the parts that they begin.
     pub arms: Vec<Arm>,
-    /// What the free text does not contain.
+    /// The markers that the free text must not contain.
     pub excludes: Vec<Marker>,
     /// Whether the text begins with an arm, before any free text.
     pub at_least_one: bool,
-    /// Whether it ends behind the first arm.
+    /// Whether the text ends after the first arm.
     pub stop_after_first: bool,
-    /// Whether only tokens are markers, so that the free text is made of whole tokens.
+    /// Whether only tokens are markers, so that the free text consists of whole tokens.
     pub by_token: bool,
 }
 
-/// A marker in free text, and what must follow it.
+/// A marker in free text, and the part that must follow it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arm {
-    /// Where the marker was described.
+    /// The place of the marker's description.
     pub at: String,
-    /// What ends the free text.
+    /// The marker that ends the free text.
     pub trigger: Marker,
-    /// What must follow: whole tags, which begin with the trigger, or what stands behind it.
+    /// The part that must follow: whole tags, which begin with the trigger, or a part after the trigger.
     pub then: Then,
 }
 
-/// What follows a trigger.
+/// The part that follows a trigger.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Then {
-    /// One of these tags. The trigger is the beginning of their own.
+    /// One of these tags. The trigger is the start of their `begin`.
     Tags(Vec<Tag>),
-    /// This, behind the trigger.
+    /// This part, after the trigger.
     Format(Format),
 }
 
 impl Format {
-    /// A part that was described at a place.
+    /// Creates a part that was described at a place.
     pub fn new(at: impl Into<String>, kind: Kind) -> Self {
         Self { at: at.into(), kind }
     }
 }
 
 impl Marker {
-    /// Whether nothing has to be written.
+    /// Checks whether the marker is the empty text.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Text(text) if text.is_empty())
     }
 
-    /// The marker as people see it.
+    /// Returns the marker for error messages.
     pub fn shown(&self) -> String {
         match self {
             Self::Text(text) => format!("{text:?}"),
@@ -249,7 +250,7 @@ impl Marker {
 }
 
 impl Style {
-    /// All of them.
+    /// All styles.
     pub const ALL: [Self; 12] = [
         Self::Json,
         Self::QwenXml,
@@ -265,7 +266,7 @@ impl Style {
         Self::Gemma4,
     ];
 
-    /// Its name in JSON.
+    /// Returns the name of the style in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -283,7 +284,7 @@ impl Style {
         }
     }
 
-    /// The style of that name.
+    /// Returns the style with this name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|style| style.name() == name)
     }

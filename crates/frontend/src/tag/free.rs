@@ -1,7 +1,8 @@
-//! Free text: everything, up to the first of some markers.
+//! Free text: any text up to the first of some markers.
 //!
-//! The automaton of Aho and Corasick tells after every character which markers may have begun. Each of its states becomes a rule, and the
-//! state in which nothing has begun, where a text is nearly all the time, becomes a loop over the characters that begin no marker:
+//! An Aho–Corasick automaton determines after every character which markers may have begun. Each of its states becomes
+//! a rule. The state in which no marker has begun, where a text is nearly all the time, becomes a loop over the
+//! characters that begin no marker:
 //!
 //! ```text
 //!   markers "<tool>" and "<b"
@@ -10,12 +11,13 @@
 //!   text<  ::= "t" text<t | "b" ⟨exit of "<b"⟩ | "<" text< | [^tb<] text
 //!   text<t ::= "o" …
 //! ```
-//! So the engine follows one thread through free text, however many markers there are, and the loop is one that all constraints
-//! share. When a marker is complete the text goes on behind it and nowhere else: free text never contains a marker, not even across
-//! the seam.
 //!
-//! No marker may contain another one: the longer one could never be completed, or both would be complete at once. That is an
-//! error which names both.
+//! So the engine follows one thread through free text, regardless of the number of markers, and all constraints share
+//! the loop. When a marker is complete, the text continues only after it: free text never contains a marker, not even
+//! across its boundary with the following part.
+//!
+//! No marker may contain another one: the longer one could never be completed, or both would be complete at the same
+//! time. This is an error that names both.
 
 use maskwright_automata::must_stop;
 use maskwright_grammar::{CharSet, ExprId, GrammarBuilder, RuleId, TokenRef, TokenSet};
@@ -25,38 +27,39 @@ use super::error::{Reason, TagError};
 use super::spelling::Symbol;
 use crate::stopped::{STOPPED, STOPPED_HELP};
 
-/// Something to look out for in free text.
+/// A marker to recognize in free text.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     pub(super) symbols: Vec<Symbol>,
-    /// What follows; `None` if the text must not contain it.
+    /// The continuation after the marker; `None` if the text must not contain it.
     pub(super) exit: Option<ExprId>,
-    /// Whether somebody counts on it: a trigger, even one that leads nowhere, and not only something that is excluded.
+    /// Whether the marker must stay possible: true for triggers, even those without a tag, and false for mere
+    /// exclusions.
     pub(super) counts: bool,
-    /// Where it was described.
+    /// The place of its description.
     pub(super) at: String,
-    /// The whole marker, as people see it.
+    /// The whole marker, for error messages.
     pub(super) shown: String,
 }
 
-/// How free text may go on and end.
+/// How free text may continue and end.
 #[derive(Clone, Debug)]
 pub(super) struct Around<'n> {
-    /// What may follow without a marker.
+    /// The continuation without a marker.
     pub(super) leave: Option<ExprId>,
-    /// Whether tokens that stand for no text are part of it.
+    /// Whether free text may contain special tokens.
     pub(super) specials: bool,
-    /// The names of special tokens that are no part of it.
+    /// The special tokens that it must not contain.
     pub(super) without: &'n [TokenRef],
 }
 
-/// More states than this, and there are too many markers.
+/// The maximum number of states of the automaton.
 const STATES: usize = 200_000;
 
-/// The same for its edges, roughly.
+/// The approximate maximum number of its edges.
 const EDGES: usize = 4_000_000;
 
-/// The expression of free text with everything that follows it.
+/// Returns the expression of free text with everything that follows it.
 pub(super) fn free_text(
     patterns: Vec<Pattern>,
     around: &Around<'_>,
@@ -70,7 +73,7 @@ pub(super) fn free_text(
         .collect();
     for state in 0..states.list.len() {
         if states.list[state].end.is_some() {
-            // Nobody calls it; a rule must be defined all the same.
+            // No rule calls this one, but every rule must be defined.
             let never = g.never();
             g.define(rules[state], never);
             continue;
@@ -95,7 +98,7 @@ fn refuse_too_many(patterns: &[Pattern]) -> Result<(), TagError> {
     let message = if characters > STATES {
         format!("the markers of this free text have more than {STATES} characters together")
     } else if characters.saturating_mul(firsts.len()) > EDGES {
-        // Wherever a marker breaks off, another one may begin.
+        // Wherever a marker is broken off, another one may begin.
         format!(
             "the markers of this free text need more than {EDGES} edges: they begin with many different characters"
         )
@@ -105,19 +108,20 @@ fn refuse_too_many(patterns: &[Pattern]) -> Result<(), TagError> {
     Err(TagError::of(Reason::Limit, &patterns[0].at, message, "use fewer or shorter markers"))
 }
 
-/// Whether markers get in each other's way.
+/// Checks that no marker conflicts with another one.
 pub(super) fn check(patterns: Vec<Pattern>, g: &mut GrammarBuilder) -> Result<(), TagError> {
     independent(patterns, g).map(|_| ())
 }
 
-/// Merges equal patterns and drops those that cannot matter; a marker that contains another one is an error.
+/// Merges equal patterns and drops redundant ones. A marker that contains another one is an error.
 fn independent(patterns: Vec<Pattern>, g: &mut GrammarBuilder) -> Result<Vec<Pattern>, TagError> {
     let mut kept: Vec<Pattern> = Vec::with_capacity(patterns.len());
     let mut exits: Vec<Vec<ExprId>> = Vec::new();
     let mut by_symbols: FxHashMap<Vec<Symbol>, usize> = FxHashMap::default();
     for pattern in patterns {
         if let Some(&at) = by_symbols.get(&pattern.symbols) {
-            // What leads on wins over what must not be there: the end of a tag is often listed as excluded, too.
+            // A continuation takes precedence over an exclusion, because the end of a tag is often listed as excluded
+            // too.
             exits[at].extend(pattern.exit);
             kept[at].counts |= pattern.counts;
         } else {
@@ -136,7 +140,7 @@ fn independent(patterns: Vec<Pattern>, g: &mut GrammarBuilder) -> Result<Vec<Pat
         let Some(short) = find.inside(i).map(|at| &kept[at]) else { continue };
         let together = long.symbols.ends_with(&short.symbols) && short.exit.is_some();
         if !long.counts && !together {
-            // What must not be there cannot be there: the shorter one ends the text before, or must not be there either.
+            // This exclusion is redundant: the shorter marker ends the text earlier, or is excluded too.
             useless[i] = true;
             continue;
         }
@@ -171,7 +175,7 @@ fn tie(excluded: &Pattern, marker: &Pattern) -> (String, String) {
     (message, format!("leave {a} out, or exclude what stands in front of {b}"))
 }
 
-/// Which patterns contain another one, found with one automaton for all.
+/// For each pattern, another one that it contains, found with one automaton for all.
 struct Contained {
     inside: Vec<Option<usize>>,
 }
@@ -184,7 +188,7 @@ impl Contained {
             let mut state = 0;
             for symbol in &pattern.symbols {
                 state = states.next(state, symbol);
-                // Any pattern that ends here, at this state or at a suffix of it.
+                // A pattern ends here, at this state or at a suffix of it.
                 let mut suffix = state;
                 while suffix != 0 && inside[i].is_none() {
                     if let Some(end) = states.list[suffix].end
@@ -204,7 +208,7 @@ impl Contained {
     }
 }
 
-/// The automaton.
+/// The Aho–Corasick automaton.
 struct States {
     list: Vec<State>,
 }
@@ -240,7 +244,7 @@ impl States {
         states
     }
 
-    /// Finds the suffixes, from the shorter states to the longer ones.
+    /// Computes the suffix links, from shorter states to longer ones.
     fn link(&mut self) {
         let mut queue: std::collections::VecDeque<usize> =
             self.list[0].children.iter().map(|&(_, child)| child).collect();
@@ -265,7 +269,7 @@ impl States {
         }
     }
 
-    /// What a state does with symbols that lead somewhere else than back to the beginning: those of itself and of its suffixes.
+    /// Returns the transitions of a state, including those of its suffixes, except for those back to the start.
     fn edges(&self, state: usize) -> Vec<(Symbol, usize)> {
         let mut edges: Vec<(Symbol, usize)> = Vec::new();
         let mut suffix = state;

@@ -1,13 +1,15 @@
-//! Documents that are written as the arguments of a call, in the notation of a language or of a model:
+//! Documents written as the arguments of a call, in the notation of a language or of a model:
 //!
 //! ```text
 //!   city="Oslo", days=3, exact=True            Style::Python
 //!   city:<|"|>Oslo<|"|>,days:3,tags:[{a:1}]    Style::Gemma4
 //! ```
 //!
-//! The values come from the grammar of their JSON, in which only what is spelled otherwise is replaced: the words of Python, which may also be those of
-//! JSON; in the notation of Gemma the quotes of strings, which stand for themselves, and of names, which have none. Strings of Python are JSON strings:
-//! that is what chat templates write. What such a grammar says by comparing values (`uniqueItems`) needs JSON, and so it is refused for Gemma.
+//! The values come from the grammar of their JSON, in which only the parts with another spelling are replaced. For
+//! Python these are its words, which may also be written as in JSON. For Gemma they are strings, which are written
+//! without escapes between special quotes, and names, which have no quotes. Strings of Python are written as JSON
+//! strings, as chat templates do. Constraints that compare values (`uniqueItems`) need JSON, so they are refused for
+//! Gemma.
 
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar, GrammarBuilder, RuleId};
 use rustc_hash::FxHashMap;
@@ -22,7 +24,7 @@ use super::text;
 use super::wire::can_write;
 use crate::json_schema::{self, Whitespace};
 
-/// What stands around a string of Gemma.
+/// The marker around a string of Gemma.
 pub(super) const QUOTE: &str = "<|\"|>";
 
 /// Lowers a document that is written as arguments.
@@ -36,7 +38,7 @@ pub(super) fn lower(
     let mut options = options.clone();
     let mut inner = json.clone();
     if json.style == Style::Gemma4 {
-        // The template sorts names, and so does the model; no white space stands anywhere.
+        // The template sorts names, and so does the model; no white space is allowed.
         json.schema = sorted(&json.schema, 64);
         options.whitespace = Whitespace::Compact;
         (inner.max_whitespace, inner.any_order) = (None, false);
@@ -64,7 +66,7 @@ pub(super) fn lower(
     }
 }
 
-/// The same schema with the names of objects sorted as `dictsort` of Jinja does: by letters, whatever their case.
+/// Returns the schema with the names of objects sorted like Jinja's `dictsort`: alphabetically, ignoring case.
 fn sorted(schema: &Value, depth: usize) -> Value {
     let Some(depth) = depth.checked_sub(1) else { return schema.clone() };
     match schema {
@@ -96,7 +98,7 @@ struct Writer<'w> {
     options: &'w json_schema::Options,
     names: &'w Names<'w>,
     json: &'w Json,
-    /// How values are read, as opposed to the list of them.
+    /// The settings for values, as opposed to the list of arguments.
     inner: &'w Json,
 }
 
@@ -127,13 +129,13 @@ impl Writer<'_> {
         })
     }
 
-    /// A name in front of its value.
+    /// Returns a name followed by its value.
     fn named(&mut self, name: ExprId, value: ExprId) -> ExprId {
         let sign = self.g.bytes(if self.json.style == Style::Python { b"=" } else { b":" });
         self.g.seq([name, sign, value])
     }
 
-    /// A value whose name the schema does not list; `None` if there is no such thing.
+    /// Returns a value whose name the schema does not list. Returns `None` if there is none.
     fn other(&mut self, others: &Others, named: &[Parameter]) -> Result<Option<ExprId>, TagError> {
         if others.is_empty() {
             return Ok(None);
@@ -157,7 +159,7 @@ impl Writer<'_> {
     }
 }
 
-/// A name that the schema does not tell.
+/// Returns a name that the schema does not list.
 fn name(style: Style, g: &mut GrammarBuilder) -> ExprId {
     let letters = [('A', 'Z'), ('_', '_'), ('a', 'z')];
     let (first, more) =
@@ -168,11 +170,11 @@ fn name(style: Style, g: &mut GrammarBuilder) -> ExprId {
     g.seq([first, more])
 }
 
-/// Where an expression stands.
+/// The context of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
     Value,
-    /// In front of a colon.
+    /// Before a colon.
     Name,
     /// In a value that is compared with others: it stays JSON.
     Compared,
@@ -180,27 +182,27 @@ enum Place {
 
 enum Stop {
     Problem(TagError),
-    /// Something that the style has no way to write.
+    /// A construct that the style cannot express.
     Unwritten(&'static str),
 }
 
-/// Copies the grammar of a JSON document in another notation.
+/// Copies the grammar of a JSON document into another notation.
 struct Copy<'c, 'g> {
     grammar: &'c Grammar,
     g: &'g mut GrammarBuilder,
     style: Style,
     names: &'c Names<'c>,
     at: &'c str,
-    /// What stands around a string, in all its spellings.
+    /// The marker around a string, in all its spellings.
     quote: ExprId,
     known: FxHashMap<(ExprId, Place), ExprId>,
     rules: FxHashMap<(RuleId, Place), RuleId>,
-    /// Rules that are declared and not defined.
+    /// Rules that are declared but not defined.
     work: Vec<(RuleId, Place)>,
     depth: usize,
 }
 
-/// How deep expressions stand in each other inside a rule.
+/// The maximum nesting depth of expressions inside a rule.
 const DEPTH: usize = 2_000;
 
 impl Copy<'_, '_> {
@@ -258,7 +260,7 @@ impl Copy<'_, '_> {
                 let value = self.expr(*value, Place::Compared)?;
                 self.g.distinct(value)
             }
-            // That no name comes twice is not checked, as in the other styles of parameters.
+            // Repeated names are not detected, as in the other styles of parameters.
             Expr::Distinct(value) if place == Place::Name => self.expr(*value, place)?,
             Expr::Distinct(_) => {
                 return Err(Stop::Unwritten("an array whose items must differ (`uniqueItems`)"));
@@ -292,7 +294,7 @@ impl Copy<'_, '_> {
                 self.g.limit(body, *tokens)
             }
             Expr::Class(set) => self.g.class(set.clone()),
-            // Numbers, which are the same everywhere.
+            // Numbers, which have the same spelling in all notations.
             Expr::And(_) | Expr::Not(_) => {
                 regular_copy(grammar, id, self.g).ok_or(Stop::Unwritten("this schema"))?
             }
@@ -300,7 +302,7 @@ impl Copy<'_, '_> {
         })
     }
 
-    /// A string whose text lies in a set.
+    /// Returns a string whose text is in a language.
     fn string(&mut self, text: ExprId, place: Place) -> Result<ExprId, Stop> {
         if self.style == Style::Python {
             return Ok(self.g.json_string(text));
@@ -313,7 +315,7 @@ impl Copy<'_, '_> {
         Ok(self.g.seq([self.quote, closed]))
     }
 
-    /// A piece of JSON that is written in one way: tokens of JSON, and parts of numbers.
+    /// Copies a piece of JSON with a fixed spelling: tokens of JSON, and parts of numbers.
     fn bytes(&mut self, bytes: &[u8], place: Place) -> Result<ExprId, Stop> {
         let mut rest = core::str::from_utf8(bytes).map_err(|_| Stop::Unwritten("this schema"))?;
         let mut parts = Vec::new();
@@ -340,7 +342,7 @@ impl Copy<'_, '_> {
         Ok(self.g.seq(parts))
     }
 
-    /// A string of JSON that is written in one way.
+    /// Copies a JSON string with a fixed spelling.
     fn literal(&mut self, written: &str, is_name: bool) -> Result<ExprId, Stop> {
         if self.style == Style::Python {
             return Ok(self.g.bytes(written.as_bytes()));
@@ -356,7 +358,7 @@ impl Copy<'_, '_> {
         self.string(text, Place::Value)
     }
 
-    /// `true`, `false` and `null`; other letters are parts of numbers.
+    /// Copies `true`, `false` and `null`; other letters are parts of numbers.
     fn word(&mut self, word: &str, place: Place) -> ExprId {
         let own = self.g.bytes(word.as_bytes());
         let python = match word {
@@ -373,7 +375,7 @@ impl Copy<'_, '_> {
     }
 }
 
-/// How long the string is that a piece of JSON begins with.
+/// Returns the length of the string at the start of a piece of JSON.
 fn string_length(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -387,7 +389,7 @@ fn string_length(text: &str) -> Option<usize> {
     None
 }
 
-/// Values in the order of the schema, with separators.
+/// Returns values in the order of the schema, with separators.
 fn in_order(
     parts: &[(ExprId, bool)],
     other: Option<ExprId>,

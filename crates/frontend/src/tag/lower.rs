@@ -1,9 +1,9 @@
-//! From a [`Format`] to a [`Grammar`].
+//! Lowers a [`Format`] to a [`Grammar`].
 //!
-//! Every part is lowered *in front of* what follows it ([`Next`]), because free text must know by which markers it ends: in
-//! `tag("<think>", any_text, "</think>")` followed by an answer, the free text is left by `</think>` and by nothing else. The result of
-//! lowering a part is again something that another part can stand in front of. Whatever follows is a rule, so nothing is copied, and what
-//! comes last is called last: the engine's stack does not grow with the number of tags.
+//! Every part is lowered together with its continuation ([`Next`]), because free text must know the markers that end
+//! it: in `tag("<think>", any_text, "</think>")` followed by an answer, only `</think>` ends the free text. Lowering a
+//! part gives a [`Next`] again, which can be the continuation of another part. Continuations are rules, so nothing is
+//! copied, and the last element is a tail call: the engine's stack does not grow with the number of tags.
 
 use maskwright_automata::must_stop;
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder, TokenRef, TokenSet};
@@ -24,36 +24,37 @@ use crate::{ebnf, lark, regex};
 
 type Lowered<T> = Result<T, TagError>;
 
-/// Whether a text can end with the beginning of a marker that is then completed inside `end`, before its last character.
+/// Checks whether a text can end with the start of a marker that is then completed inside `end`, before its last
+/// character.
 fn meets(mark: &str, end: &str) -> bool {
     (1..mark.len().min(end.len())).any(|length| {
         mark.is_char_boundary(mark.len() - length) && end.starts_with(&mark[mark.len() - length..])
     })
 }
 
-/// What follows a part.
+/// The continuation after a part.
 #[derive(Clone, Debug)]
 struct Next {
-    /// All of it.
+    /// The whole continuation.
     expr: ExprId,
-    /// The markers that it begins with, if it does.
+    /// The markers with which it may begin.
     exits: Vec<Exit>,
-    /// The rest of it: what it is if it does not begin with one of the markers. The end of the text is empty.
+    /// The continuation without those that begin with one of the markers. At the end of the text it is empty.
     leave: Option<ExprId>,
 }
 
-/// A marker that free text ends with.
+/// A marker that ends free text.
 #[derive(Clone, Debug)]
 struct Exit {
     marker: Marker,
-    /// What follows the marker.
+    /// The continuation after the marker.
     then: ExprId,
     /// Whether it is the end of a tag.
     is_end: bool,
     at: String,
 }
 
-/// Makes a grammar of a tree.
+/// Lowers a tree to a grammar.
 pub(super) fn lower(format: &Format, options: &Options) -> Lowered<Grammar> {
     let mut lower = Lower::new(options);
     let end = lower.end();
@@ -75,7 +76,7 @@ struct Lower<'o> {
     g: GrammarBuilder,
     options: &'o Options,
     names: Names<'o>,
-    /// Schemas that were lowered before, by their text and how they are read.
+    /// Schemas that were lowered before, by their text and settings.
     schemas: FxHashMap<String, ExprId>,
 }
 
@@ -84,13 +85,13 @@ impl<'o> Lower<'o> {
         Self { g: GrammarBuilder::new(), options, names: Names::of(options), schemas: FxHashMap::default() }
     }
 
-    /// The end of the text.
+    /// Returns the end of the text.
     fn end(&mut self) -> Next {
         let empty = self.g.empty();
         Next { expr: empty, exits: Vec::new(), leave: Some(empty) }
     }
 
-    /// Lowers a part in front of what follows it.
+    /// Lowers a part, followed by `next`.
     fn format(&mut self, format: &Format, next: &Next, depth: usize) -> Lowered<Next> {
         let at = &*format.at;
         let Some(depth) = depth.checked_sub(1) else {
@@ -151,13 +152,13 @@ impl<'o> Lower<'o> {
         }
     }
 
-    /// Something that begins with no marker, in front of what follows.
+    /// Returns a part that begins with no marker, followed by `next`.
     fn before(&mut self, body: ExprId, next: &Next) -> Next {
         let expr = self.g.seq([body, next.expr]);
         Next { expr, exits: Vec::new(), leave: Some(expr) }
     }
 
-    /// A marker in front of what follows.
+    /// Returns a marker followed by `next`.
     fn marked(&mut self, marker: Marker, at: &str, next: Next) -> Lowered<Next> {
         if marker.is_empty() {
             return Ok(next);
@@ -167,7 +168,7 @@ impl<'o> Lower<'o> {
         Ok(Next { expr, exits: vec![exit], leave: None })
     }
 
-    /// One of several.
+    /// Returns the union of several continuations.
     fn either(&mut self, parts: Vec<Next>) -> Next {
         let expr = self.g.alt(parts.iter().map(|part| part.expr));
         let leaves: Vec<ExprId> = parts.iter().filter_map(|part| part.leave).collect();
@@ -175,7 +176,7 @@ impl<'o> Lower<'o> {
         Next { expr, exits: parts.into_iter().flat_map(|part| part.exits).collect(), leave }
     }
 
-    /// A rule that is defined later, as what follows. Its beginning is not known yet.
+    /// Returns a continuation that is defined later. Its markers are not known yet.
     fn opaque(&mut self, rule: maskwright_grammar::RuleId) -> Next {
         let expr = self.g.rule(rule);
         Next { expr, exits: Vec::new(), leave: Some(expr) }
@@ -218,7 +219,7 @@ impl<'o> Lower<'o> {
         self.marked(tag.begin.clone(), &format!("{}/begin", tag.at), inside)
     }
 
-    /// What follows the begin of a tag: its content, its end, and the rest.
+    /// Lowers the rest of a tag after its `begin`: its content, its end, and `next`.
     fn inside(&mut self, tag: &Tag, next: &Next, depth: usize) -> Lowered<Next> {
         let at = format!("{}/end", tag.at);
         let mut ends = Vec::with_capacity(tag.end.len());
@@ -240,7 +241,7 @@ impl<'o> Lower<'o> {
         let tags = tags.chain(separated.last.iter().map(|tag| (tag, next)));
         let tags = tags.map(|(tag, after)| self.tag(tag, after, depth)).collect::<Lowered<Vec<_>>>()?;
         let first = self.either(tags);
-        // Behind a tag: the separator and another one, or what follows.
+        // After a tag: the separator and another tag, or the continuation.
         let separator = Marker::Text(separated.separator.clone());
         let another = self.marked(separator, &format!("{at}/separator"), first.clone())?;
         let either = self.either(vec![another, next.clone()]);
@@ -279,7 +280,7 @@ impl<'o> Lower<'o> {
         Ok(self.either(firsts))
     }
 
-    /// The patterns of an arm, and what it is if it comes at once.
+    /// Adds the patterns of an arm, and returns the arm as the start of the text.
     fn arm(
         &mut self,
         arm: &Arm,
@@ -324,7 +325,7 @@ impl<'o> Lower<'o> {
         }
     }
 
-    /// The inside of a tag as a rule with a name that people know it by.
+    /// Lowers the inside of a tag to a rule whose name identifies the tag.
     fn tag_rule(&mut self, tag: &Tag, after: &Next, depth: usize) -> Lowered<Next> {
         let inside = self.inside(tag, after, depth)?;
         let name = match &tag.begin {
@@ -361,7 +362,7 @@ impl<'o> Lower<'o> {
         Ok(Next { expr, exits: Vec::new(), leave: Some(expr) })
     }
 
-    /// Free text in front of what follows.
+    /// Returns free text followed by `next`.
     fn free(&mut self, mut patterns: Vec<Pattern>, next: &Next, excludes: &[Marker]) -> Lowered<ExprId> {
         self.exits(next, &mut patterns)?;
         let without = excludes.iter().filter_map(|marker| match marker {
@@ -374,7 +375,7 @@ impl<'o> Lower<'o> {
         free_text(patterns, &Around { leave: next.leave, specials, without: &without }, &mut self.g)
     }
 
-    /// The markers of what follows.
+    /// Adds the markers of the continuation.
     fn exits(&mut self, next: &Next, patterns: &mut Vec<Pattern>) -> Lowered<()> {
         for exit in &next.exits {
             for spelling in spellings(&exit.marker, &self.names, &exit.at)? {
@@ -386,8 +387,8 @@ impl<'o> Lower<'o> {
         Ok(())
     }
 
-    /// Text of so many characters or tokens, in front of what follows. It is regular, so the engine makes a table of it, with the characters
-    /// counted outside where it can.
+    /// Returns text with a limited number of characters or tokens, followed by `next`. It is regular, so the engine
+    /// builds a table for it, with the characters counted outside the table where possible.
     fn short_text(
         &mut self,
         limits: &AnyText,
@@ -414,7 +415,7 @@ impl<'o> Lower<'o> {
         if let Some(tokens) = limits.max_tokens {
             text = g.limit(text, tokens);
         }
-        // A marker must not have been complete before the last character of the one that ends the text.
+        // No marker may be complete before the last character of the one that ends the text.
         let early = g.seq([all, mark, any, all]);
         let first = g.not(early);
         let mut ways = Vec::new();
@@ -454,7 +455,7 @@ impl<'o> Lower<'o> {
         Ok(self.g.alt(ways))
     }
 
-    /// One token but these, and but the one that ends the tag.
+    /// Returns one token other than these and the one that ends the tag.
     fn token_but(&mut self, tokens: &[TokenRef], next: &Next) -> ExprId {
         let ends = next.exits.iter().filter_map(|exit| match &exit.marker {
             Marker::Token(token) => Some(token.clone()),
@@ -464,7 +465,7 @@ impl<'o> Lower<'o> {
         self.g.token(set)
     }
 
-    /// Free text of whole tokens: all but those that lead somewhere, and those that are excluded.
+    /// Returns free text of whole tokens: all except triggers and excluded tokens.
     fn free_tokens(&mut self, dispatch: &Dispatch, arms: &[Next], next: &Next) -> ExprId {
         let marker = |marker: &Marker| match marker {
             Marker::Token(token) => Some(token.clone()),
@@ -481,7 +482,7 @@ impl<'o> Lower<'o> {
         self.g.seq([many, ways])
     }
 
-    /// A quoted grammar. It must not contain the end of the tag that it stands in.
+    /// Embeds a grammar. It must not contain the end of the enclosing tag.
     fn embedded(&mut self, grammar: &Grammar, field: &str, at: &str, next: &Next) -> Lowered<Next> {
         for exit in next.exits.iter().filter(|exit| exit.is_end) {
             if let Marker::Text(end) = &exit.marker
@@ -521,7 +522,7 @@ impl<'o> Lower<'o> {
         })
     }
 
-    /// A document, as a rule: the same schema may stand in several tags.
+    /// Lowers a document to a rule, because several tags may have the same schema.
     fn json(&mut self, json: &Json) -> Lowered<ExprId> {
         let Json { style, any_order, max_whitespace, excludes, objects, schema, .. } = json;
         let key = format!("{style:?} {any_order} {max_whitespace:?} {excludes:?} {objects:?} {schema}");
@@ -548,7 +549,7 @@ impl<'o> Lower<'o> {
     }
 }
 
-/// The end of a tag can occur inside its content.
+/// Returns the error that the end of a tag can occur inside its content.
 fn inside(end: &str, help: &str, at: &str) -> TagError {
     let message = format!(
         "the end {end:?} of the tag can occur inside its content, so nobody could tell where the tag ends"

@@ -19,34 +19,36 @@
 //! assert_eq!(grammar.rule(grammar.root()).name(), "root");
 //! ```
 //!
-//! The notation is that of `XGrammar`, the older `structures` and `triggers` included; `docs/structural-tags.md` describes it with examples that the tests
-//! run. The way of a tag through this folder:
+//! The notation is that of `XGrammar`, including the older `structures` and `triggers`; `docs/structural-tags.md`
+//! describes it with examples that the tests run. The modules:
 //!
 //! | file | from → to |
 //! |---|---|
 //! | `read` | JSON → [`Format`], the typed tree of `format` |
-//! | `lower` | tree → grammar, from the back to the front |
+//! | `lower` | tree → grammar, from the end to the start |
 //! | `free` | free text and its markers → rules |
 //! | `spelling` | the ways to write a marker: with special tokens and without |
 //! | `write` | tree → JSON |
 //! | `schema` | the schemas in it → grammars |
 //! | `types` | the types that the values of a schema can have |
 //! | `wire` | how the styles of documents write a value, as data |
-//! | `parameters` | what a schema says about such values |
+//! | `parameters` | the constraints of a schema on such values |
 //! | `xml` | documents that are written value by value |
-//! | `contains` | can the end of a tag occur inside its content? |
-//! | `number_end` | can one tell where a number ends? |
+//! | `literal` | documents that are written as the arguments of a call |
+//! | `contains` | whether the end of a tag can occur inside its content |
+//! | `number_end` | whether a reader can find the end of a number |
 //!
-//! # What free text is
+//! # Free text
 //!
-//! Free text ends with the first marker that may follow it: a trigger, the end of the tag it stands in, a `const_string` behind it. As long as it
-//! lasts, it contains none of them. Every trigger counts, also one that no tag begins with: it cannot be written.
-//! Special tokens are free in free text unless they are excluded; see [`Options::specials`].
+//! Free text ends with the first marker that may follow it: a trigger, the end of the enclosing tag, or a following
+//! `const_string`. Until then it contains none of them. Every trigger counts, even one with which no tag begins: such a
+//! trigger cannot be written. Special tokens are allowed in free text unless they are excluded; see
+//! [`Options::specials`].
 //!
 //! # Errors
 //!
-//! What is wrong is told by JSON pointers, several at a time. Markers that get in each other's way are refused and not
-//! guessed about:
+//! Errors are reported by JSON pointer, several at a time. Conflicting markers are refused instead of guessing what was
+//! meant:
 //!
 //! ```
 //! # use maskwright_frontend::tag;
@@ -91,7 +93,7 @@ pub use parameters::{Inside, Others, Parameter, inside, others, parameters};
 pub use types::Types;
 pub use wire::{Wire, wire};
 
-/// How a structural tag is read.
+/// The options for reading a structural tag.
 ///
 /// ```
 /// use maskwright_frontend::tag::Options;
@@ -102,18 +104,19 @@ pub use wire::{Wire, wire};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// For the schemas in it.
+    /// The options for schemas in the tag.
     pub json_schema: json_schema::Options,
-    /// For the patterns in it: ECMA-262 unless told otherwise.
+    /// The options for patterns in the tag: ECMA-262 by default.
     pub regex: regex::Options,
-    /// For the grammars in it.
+    /// The options for EBNF grammars in the tag.
     pub ebnf: ebnf::Options,
-    /// For the grammars in it that are written in Lark.
+    /// The options for Lark grammars in the tag.
     pub lark: lark::Options,
-    /// The names of the special tokens of the vocabulary. Where a marker contains such a name, the token may be written in its place; and
-    /// free text may contain special tokens, but for those that end the text. Empty, and texts are made of characters alone.
+    /// The names of the special tokens of the vocabulary. Where a marker contains such a name, the token may be written
+    /// instead, and free text may contain special tokens except for those that end the text. If the list is empty,
+    /// texts consist of characters only.
     pub specials: Vec<String>,
-    /// How many bytes of JSON are read; 64 MiB unless told otherwise.
+    /// The maximum number of bytes of JSON; 64 MiB by default.
     pub source_bytes: usize,
 }
 
@@ -130,7 +133,7 @@ impl Default for Options {
     }
 }
 
-/// Reads a structural tag: the whole document, or a format alone.
+/// Reads a structural tag: the whole document, or only a format.
 pub fn parse(source: &str, options: &Options) -> Result<Format, TagError> {
     if source.len() > options.source_bytes {
         let message =
@@ -148,17 +151,17 @@ pub fn parse(source: &str, options: &Options) -> Result<Format, TagError> {
     parse_value(&value)
 }
 
-/// The same for JSON that has been read already.
+/// Like [`parse`], for JSON that is already parsed.
 pub fn parse_value(value: &serde_json::Value) -> Result<Format, TagError> {
     read::document(value)
 }
 
-/// Makes a grammar of a tree.
+/// Lowers a tree to a grammar.
 pub fn lower(format: &Format, options: &Options) -> Result<Grammar, TagError> {
     lower::lower(format, options)
 }
 
-/// Reads a structural tag and makes a grammar of it.
+/// Reads a structural tag and lowers it to a grammar.
 pub fn grammar(source: &str, options: &Options) -> Result<Grammar, TagError> {
     lower(&parse(source, options)?, options)
 }

@@ -1,4 +1,4 @@
-//! What a schema says about the values of an object that is written value by value: their names, and of which types they can be.
+//! The constraints of a schema on an object that is written value by value: the names of its values and their types.
 
 use maskwright_automata::{Dfa, Limits};
 use maskwright_grammar::{Diagnostic, ExprId, GrammarBuilder, RuleId};
@@ -16,17 +16,17 @@ use crate::regex;
 pub struct Parameter {
     /// The name.
     pub name: String,
-    /// The schema of its value, with the definitions of the whole.
+    /// The schema of its value, with the definitions of the whole schema.
     pub schema: Value,
-    /// Where the schema stands, below that of the whole.
+    /// The place of the schema, below the place of the whole schema.
     pub below: String,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub required: bool,
-    /// The types that its value can have; perhaps fewer do satisfy the schema.
+    /// The types that its value can have. Some of them may not satisfy the schema.
     pub types: Types,
 }
 
-/// The parameters of an object.
+/// Returns the parameters of an object.
 pub fn parameters(json: &Json) -> Result<Vec<Parameter>, TagError> {
     if json.style == Style::Json {
         return Ok(Vec::new());
@@ -78,27 +78,27 @@ pub fn parameters(json: &Json) -> Result<Vec<Parameter>, TagError> {
     Ok(list)
 }
 
-/// More patterns for names than this have too many combinations.
+/// The maximum number of patterns for names, which bounds their combinations.
 const PATTERNS: usize = 5;
 
-/// What the schema of an object says about parameters that it does not name.
+/// The constraints on parameters that the schema of an object does not name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Others {
     /// The pattern of `propertyNames`, with its automaton.
     names: Option<Box<(String, Dfa)>>,
     /// The patterns of `patternProperties`, with an automaton for each.
     patterns: Vec<(String, Dfa)>,
-    /// Which patterns a name matches, as bits, and what its value is then.
+    /// For each combination of matching patterns, as bits, the parameter that such names have.
     cells: Vec<(u32, Parameter)>,
 }
 
 impl Others {
-    /// Whether there are none.
+    /// Checks whether there are none.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
 
-    /// The types that the value of a name can have; `None` if there is no such parameter.
+    /// Returns the types that the value of a name can have, or `None` if there is no such parameter.
     pub fn types(&self, name: &str) -> Option<Types> {
         if self.names.as_deref().is_some_and(|(_, dfa)| !dfa.matches(name.as_bytes())) {
             return None;
@@ -107,18 +107,18 @@ impl Others {
         self.cells.iter().find(|(holds, _)| *holds == matching).map(|(_, parameter)| parameter.types)
     }
 
-    /// Which patterns a name matches.
+    /// Returns the patterns that a name matches, as bits.
     fn matching(&self, name: &str) -> u32 {
         let bits = self.patterns.iter().enumerate();
         bits.map(|(i, (_, dfa))| u32::from(dfa.matches(name.as_bytes())) << i).sum()
     }
 
-    /// Which patterns a name matches, and what its value is then.
+    /// Returns each combination of matching patterns, as bits, with its parameter.
     pub(super) fn cells(&self) -> impl Iterator<Item = (u32, &Parameter)> {
         self.cells.iter().map(|(holds, parameter)| (*holds, parameter))
     }
 
-    /// The patterns, as expressions.
+    /// Returns the patterns, as expressions.
     pub(super) fn patterns(&self, json: &Json, g: &mut GrammarBuilder) -> Result<Vec<ExprId>, TagError> {
         let lowered = self.patterns.iter().map(|(pattern, _)| {
             regex::lower(pattern, &regex::Options::json_schema(), g)
@@ -127,7 +127,7 @@ impl Others {
         lowered.collect()
     }
 
-    /// What all names have to match, as an expression.
+    /// Returns the pattern that all names must match, as an expression.
     pub(super) fn names(&self, json: &Json, g: &mut GrammarBuilder) -> Result<Option<ExprId>, TagError> {
         let Some((pattern, _)) = self.names.as_deref() else { return Ok(None) };
         let lowered = regex::lower(pattern, &regex::Options::json_schema(), g);
@@ -135,7 +135,8 @@ impl Others {
     }
 }
 
-/// The parameters of an object that its schema does not name. There are some if it speaks of them, or names none at all.
+/// Returns the parameters of an object that its schema does not name. There are some if the schema constrains them, or
+/// names none at all.
 pub fn others(json: &Json) -> Result<Others, TagError> {
     if json.style == Style::Json {
         return Ok(Others::default());
@@ -188,16 +189,16 @@ pub fn others(json: &Json) -> Result<Others, TagError> {
     Ok(Others { names: names(json)?.map(Box::new), patterns, cells })
 }
 
-/// How many parameters there may be.
+/// A window for the number of parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
-    /// At least so many.
+    /// The minimum.
     pub min: u32,
-    /// At most so many, if there is a bound.
+    /// The maximum, if there is one.
     pub max: Option<u32>,
 }
 
-/// How many parameters an object has, in which there are others than those with names or not.
+/// Returns the allowed number of parameters. `has_others` says whether the schema allows names that it does not list.
 pub(super) fn count(json: &Json, has_others: bool) -> Result<Count, TagError> {
     let bound = |keyword: &str| match json.schema.get(keyword) {
         None => Ok(None),
@@ -222,10 +223,10 @@ pub(super) fn count(json: &Json, has_others: bool) -> Result<Count, TagError> {
     Ok(Count { min, max })
 }
 
-/// Where the pattern of `propertyNames` stands.
+/// The place of the pattern of `propertyNames`.
 const OF_NAMES: &str = "/propertyNames/pattern";
 
-/// The pattern of `propertyNames`, with its automaton.
+/// Returns the pattern of `propertyNames`, with its automaton.
 fn names(json: &Json) -> Result<Option<(String, Dfa)>, TagError> {
     let said = match json.schema.get("propertyNames") {
         None | Some(Value::Bool(true)) => return Ok(None),
@@ -250,7 +251,7 @@ fn names(json: &Json) -> Result<Option<(String, Dfa)>, TagError> {
     dfa.map(|dfa| Some((pattern.to_owned(), dfa))).map_err(|error| wrong_pattern(json, OF_NAMES, &error))
 }
 
-/// The patterns of `patternProperties`.
+/// Returns the patterns of `patternProperties`, each with its automaton.
 fn patterns(json: &Json) -> Result<Vec<(String, Dfa)>, TagError> {
     let Some(map) = json.schema.get("patternProperties").and_then(Value::as_object) else {
         return Ok(Vec::new());
@@ -266,7 +267,7 @@ fn patterns(json: &Json) -> Result<Vec<(String, Dfa)>, TagError> {
     map.keys().map(automaton).collect()
 }
 
-/// Where a pattern of `patternProperties` stands.
+/// Returns the place of a pattern of `patternProperties`.
 fn listed(pattern: &str) -> String {
     format!("/patternProperties/{}", escaped(pattern))
 }
@@ -282,16 +283,16 @@ fn refused(json: &Json, below: &str, message: String) -> TagError {
     TagError::of(Reason::Unsupported, &format!("{}{below}", json.at), message, help)
 }
 
-/// Keywords of an object whose values are written one by one, each between tags; not of objects inside it.
+/// Keywords supported for an object whose values are written one by one in tags, but not for objects inside it.
 const OF_VALUES: [&str; 3] = ["maxProperties", "minProperties", "propertyNames"];
 
-/// Keywords of objects that can be written value by value, and those that ask for nothing.
+/// Checks for keywords of objects that can be written value by value, and those without a constraint.
 fn is_known(keyword: &str) -> bool {
     let enforced = ["type", "properties", "required", "additionalProperties", "patternProperties"];
     enforced.contains(&keyword) || is_silent(keyword)
 }
 
-/// Keywords that ask for nothing.
+/// Checks for keywords without a constraint.
 fn is_silent(keyword: &str) -> bool {
     let silent = [
         "$defs",
@@ -311,7 +312,7 @@ fn is_silent(keyword: &str) -> bool {
     silent.contains(&keyword) || keyword.starts_with("x-")
 }
 
-/// The members of an object that stands somewhere in a schema.
+/// Returns the members of an object at some place in a schema.
 fn members(object: &Map<String, Value>, below: &str, json: &Json) -> Result<Vec<Parameter>, TagError> {
     let none = Map::new();
     let properties = object.get("properties").and_then(Value::as_object).unwrap_or(&none);
@@ -349,17 +350,17 @@ pub enum Inside {
     Object(Vec<Parameter>),
     /// The items of a list.
     List {
-        /// What each of them is; it has no name.
+        /// The schema of the items, as a parameter without a name.
         item: Box<Parameter>,
-        /// The least number of them.
+        /// The minimum number of items.
         min: u32,
-        /// The greatest number of them.
+        /// The maximum number of items.
         max: Option<u32>,
     },
 }
 
-/// What stands inside the values of one type, objects or arrays, if the schema describes them by the names of members or by what each item is.
-/// If it does so in another way, they are written as JSON, which is always right.
+/// Returns the content of the values of one type, objects or arrays, if the schema describes them by the names of
+/// members or by a schema for items. Otherwise they are written as JSON, which is always correct.
 pub fn inside(parameter: &Parameter, which: Types, json: &Json) -> Option<Inside> {
     let (map, below) = followed(&parameter.schema, &parameter.below)?;
     let of_lists = ["items", "minItems", "maxItems"];
@@ -391,15 +392,16 @@ pub fn inside(parameter: &Parameter, which: Types, json: &Json) -> Option<Inside
     Some(Inside::List { item: Box::new(item), min, max })
 }
 
-/// The reference that a schema consists of, if it does; whoever follows references comes by it again.
+/// Returns the `$ref` of a schema. Following references may lead to the same one again.
 pub(super) fn reference(schema: &Value) -> Option<&str> {
     schema.as_object()?.get("$ref")?.as_str()
 }
 
-/// How many references of references are followed.
+/// The maximum length of a chain of references.
 const REFERENCES: usize = 8;
 
-/// The schema that a chain of references leads to, and where it stands. Nothing else may stand beside them.
+/// Returns the schema that a chain of references leads to, and its place. Returns `None` if constraining keywords are
+/// beside a reference.
 fn followed<'s>(schema: &'s Value, below: &str) -> Option<(&'s Map<String, Value>, String)> {
     let (mut here, mut below) = (schema.as_object()?, below.to_owned());
     for _ in 0..REFERENCES {
@@ -413,7 +415,7 @@ fn followed<'s>(schema: &'s Value, below: &str) -> Option<(&'s Map<String, Value
     None
 }
 
-/// The schema of a property, with what its references need.
+/// Returns the schema of a property, with the definitions that its references need.
 fn with_definitions(schema: &Value, whole: &Value) -> Value {
     let (Value::Object(map), Value::Object(whole)) = (schema, whole) else { return schema.clone() };
     let mut map = map.clone();
@@ -425,26 +427,27 @@ fn with_definitions(schema: &Value, whole: &Value) -> Value {
     Value::Object(map)
 }
 
-/// The values of a schema that have some types.
+/// Returns the schema of the values of these types that satisfy `schema`.
 pub(super) fn restricted(schema: &Value, types: Types) -> Value {
     let side = json!({"type": types.names().collect::<Vec<_>>()});
-    // References are looked up from the root of what is lowered.
+    // References are resolved from the root of the lowered schema.
     with_definitions(&json!({"allOf": [schema, side]}), schema)
 }
 
-/// More parameters than this have too many orders.
+/// The maximum number of parameters in any order.
 const MAX_ORDERED: usize = 8;
 
-/// Where a separator stands.
+/// The position of a separator.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separated {
     /// Before every parameter.
     Before,
-    /// Between two of them.
+    /// Between two parameters.
     Between,
 }
 
-/// Parameters in every order, and whether each is required: a rule for each set of those that are already there.
+/// Returns parameters in any order, given with whether each is required. There is a rule for each set of parameters
+/// that are already written.
 pub(super) fn any_order(
     parts: &[(ExprId, bool)],
     other: Option<ExprId>,
@@ -459,7 +462,7 @@ pub(super) fn any_order(
     }
     let sets = 1usize << parts.len();
     let behind: Vec<RuleId> = (0..sets).map(|set| g.declare(&format!("parameters~{set}"))).collect();
-    // One more once a set is there, and whether that may be all.
+    // Returns one more parameter after a set, and whether the set is complete without it.
     let next = |set: usize, g: &mut GrammarBuilder| {
         let mut next = Vec::new();
         for (i, &(part, _)) in parts.iter().enumerate().filter(|(i, _)| set >> i & 1 == 0) {

@@ -1,4 +1,4 @@
-//! JSON in, [`Format`] out: every field is read, and what is not known is refused by its pointer.
+//! Reads JSON into a [`Format`]. Every field is read, and unknown fields are refused by pointer.
 
 use maskwright_grammar::TokenRef;
 use rustc_hash::FxHashMap;
@@ -10,13 +10,13 @@ use super::format::{
 };
 use crate::json_schema::path::escaped;
 
-/// How deep formats may stand in each other. The reader and the lowering call themselves once for each level.
+/// The maximum nesting depth of formats. Reading and lowering recurse once per level.
 pub(super) const DEPTH: usize = 64;
 
-/// The greatest number in the tag: what `XGrammar` allows.
+/// The greatest number in a tag, as in `XGrammar`.
 const MOST: u64 = 2_147_483_647;
 
-/// How many triggers an error shows.
+/// The maximum number of triggers that an error shows.
 const SHOWN: usize = 10;
 
 type Read<T> = Result<T, TagError>;
@@ -30,7 +30,7 @@ pub(super) fn document(value: &Value) -> Read<Format> {
             "write {\"type\": \"structural_tag\", \"format\": …}",
         ));
     };
-    // A whole `response_format` may be handed over, and its content as well.
+    // Both a whole `response_format` and its content are accepted.
     if map.contains_key("structures") {
         return older(map);
     }
@@ -38,7 +38,7 @@ pub(super) fn document(value: &Value) -> Read<Format> {
     if let Some(kind) = fields.optional("type")
         && kind != "structural_tag"
     {
-        // A format without its wrapper is as clear.
+        // A format without its wrapper is unambiguous.
         return format(value, "", DEPTH);
     }
     let inner = fields.required("format")?;
@@ -46,7 +46,7 @@ pub(super) fn document(value: &Value) -> Read<Format> {
     fields.finish(format)
 }
 
-/// The form of before: `{"structures": [{"begin", "schema", "end"}], "triggers": […]}`.
+/// Reads the older form: `{"structures": [{"begin", "schema", "end"}], "triggers": […]}`.
 fn older(map: &Map<String, Value>) -> Read<Format> {
     let mut fields = Fields::new(map, "");
     fields.optional("type");
@@ -76,7 +76,7 @@ fn structure_of(value: &Value, at: &str) -> Read<Tag> {
     let mut fields = Fields::of(value, at)?;
     let begin = Marker::Text(fields.text("begin")?);
     let schema = match fields.required("schema")? {
-        // The schema may be a text that holds JSON.
+        // The schema may be given as a text that contains JSON.
         Value::String(text) => serde_json::from_str(text).map_err(|error| {
             malformed(
                 &format!("{at}/schema"),
@@ -324,7 +324,7 @@ fn triggered(fields: &mut Fields<'_>, depth: usize) -> Read<Kind> {
     }))
 }
 
-/// Gives each tag to the trigger that it begins with. A trigger without tags stays: it may not be written.
+/// Assigns each tag to the trigger with which it begins. A trigger without tags is kept: it must not be written.
 fn arms_of(triggers: &[String], tags: Vec<Tag>, at: &str) -> Read<Vec<Arm>> {
     let mut arms: Vec<(Vec<Tag>, &String)> = triggers.iter().map(|trigger| (Vec::new(), trigger)).collect();
     let mut places: FxHashMap<&str, usize> = FxHashMap::default();
@@ -437,7 +437,7 @@ fn token_dispatch(fields: &mut Fields<'_>, depth: usize) -> Read<Kind> {
     }))
 }
 
-/// A text, or `{"type": "token", "token": …}`.
+/// Reads a text, or `{"type": "token", "token": …}`.
 fn marker_of(value: &Value, at: &str) -> Read<Marker> {
     if let Value::String(text) = value {
         return Ok(Marker::Text(text.clone()));
@@ -468,7 +468,7 @@ fn token_of(value: &Value, at: &str) -> Read<TokenRef> {
     }
 }
 
-/// The fields of an object, each of which must be asked for.
+/// The fields of an object. Fields that were never requested are reported as unknown.
 struct Fields<'v> {
     map: &'v Map<String, Value>,
     at: String,
@@ -491,7 +491,7 @@ impl<'v> Fields<'v> {
         format!("{}/{name}", self.at)
     }
 
-    /// A field that may be missing; `null` is as good as missing.
+    /// Returns a field that may be missing. `null` counts as missing.
     fn optional(&mut self, name: &'static str) -> Option<&'v Value> {
         self.asked.push(name);
         self.map.get(name).filter(|value| !value.is_null())
@@ -505,7 +505,7 @@ impl<'v> Fields<'v> {
     }
 
     fn missing(&self, name: &str) -> TagError {
-        // A field with nearly this name is the likely mistake.
+        // A field with a similar name is the likely mistake.
         let names: Vec<&str> = self.map.keys().map(String::as_str).collect();
         let help = match nearest(name, &names) {
             Some(near) => format!("rename {near:?}, or add it"),
@@ -561,7 +561,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// A list of texts, none of them empty.
+    /// Reads a list of nonempty texts.
     fn texts(&mut self, name: &'static str, required: bool) -> Read<Vec<String>> {
         if !required && self.optional(name).is_none() {
             return Ok(Vec::new());
@@ -644,7 +644,7 @@ impl<'v> Fields<'v> {
         error.or(tags)
     }
 
-    /// The pairs of a marker and what must follow it.
+    /// Reads the pairs of a marker and the part that must follow it.
     fn arms(&mut self, depth: usize, marker: impl Fn(&Value, &str) -> Read<Marker>) -> Read<Vec<Arm>> {
         let items = self.list("rules")?;
         let at = self.at_field("rules");
@@ -667,7 +667,7 @@ impl<'v> Fields<'v> {
         items.iter().enumerate().map(arm).collect()
     }
 
-    /// The result, if every field was asked for.
+    /// Returns the result, if every field was requested.
     fn finish<T>(self, result: Read<T>) -> Read<T> {
         let value = result?;
         let mut error = TagError::default();
@@ -683,7 +683,7 @@ impl<'v> Fields<'v> {
     }
 }
 
-/// A tag in a list of tags; its type may be left out.
+/// Reads a tag in a list of tags; its type may be left out.
 fn tag_of(value: &Value, at: &str, depth: usize) -> Read<Tag> {
     let Some(depth) = depth.checked_sub(1) else { return format(value, at, 0).and(Err(TagError::default())) };
     let mut fields = Fields::of(value, at)?;
@@ -701,14 +701,14 @@ fn malformed(at: &str, message: impl Into<String>, help: impl Into<String>) -> T
     TagError::of(Reason::Malformed, at, message, help)
 }
 
-/// The name that differs in at most two places, if there is one.
+/// Returns the name that differs in at most two characters, if there is one.
 fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
     let distance = |other: &str| edits(name, other);
     let near = names.iter().copied().filter(|other| *other != name).min_by_key(|other| distance(other))?;
     (distance(near) <= 2.min(near.len() / 2)).then_some(near)
 }
 
-/// How many characters must be changed, added or removed. Long names are not compared.
+/// Returns the number of characters to change, add or remove. Long names are not compared.
 fn edits(a: &str, b: &str) -> usize {
     if a.len().max(b.len()) > 40 {
         return usize::MAX;

@@ -1,4 +1,4 @@
-//! The schemas in a tag: each becomes a grammar of its own.
+//! The schemas in a tag: each becomes a separate grammar.
 
 use maskwright_grammar::{Expr, ExprId, Grammar, GrammarBuilder};
 use rustc_hash::FxHashMap;
@@ -8,7 +8,8 @@ use super::error::{Reason, TagError};
 use super::format::Json;
 use crate::json_schema::{self, KeyOrder, Options, Problem, SchemaError, Whitespace};
 
-/// The grammar of the documents that satisfy a schema. It belongs to `json`, and stands at a place below the schema of the whole.
+/// Returns the grammar of the documents that satisfy a schema. The schema belongs to `json`, at the place `below` its
+/// whole schema.
 pub(super) fn grammar(
     schema: &Value,
     json: &Json,
@@ -19,7 +20,7 @@ pub(super) fn grammar(
     without(grammar, json, below)
 }
 
-/// The same; `None` if nothing satisfies the schema.
+/// Like [`grammar`], but returns `None` if nothing satisfies the schema.
 pub(super) fn possible_grammar(
     schema: &Value,
     json: &Json,
@@ -45,7 +46,7 @@ fn read(schema: &Value, json: &Json, options: &Options) -> Result<Grammar, Schem
     json_schema::grammar_of(schema, &options).map(|(grammar, _report)| grammar)
 }
 
-/// The documents in which no string contains an excluded text, however it is spelled.
+/// Returns the documents in which no string contains an excluded text, in any spelling.
 fn without(grammar: Grammar, json: &Json, below: &str) -> Result<Grammar, TagError> {
     if json.excludes.is_empty() {
         return Ok(grammar);
@@ -90,7 +91,7 @@ fn without(grammar: Grammar, json: &Json, below: &str) -> Result<Grammar, TagErr
     }
 }
 
-/// Copies a regular expression, such as the texts of a string, from a grammar; `None` if it is not regular.
+/// Copies a regular expression, such as the texts of a string, from a grammar. Returns `None` if it is not regular.
 pub(super) fn regular_copy(grammar: &Grammar, id: ExprId, g: &mut GrammarBuilder) -> Option<ExprId> {
     let mut copies: FxHashMap<ExprId, ExprId> = FxHashMap::default();
     let mut work = vec![(id, false)];
@@ -128,7 +129,7 @@ pub(super) fn regular_copy(grammar: &Grammar, id: ExprId, g: &mut GrammarBuilder
     copies.get(&id).copied()
 }
 
-/// The problems of a schema that stands somewhere in a tag.
+/// Moves the problems of a schema to its place in a tag.
 fn told(error: &SchemaError, json: &Json, below: &str) -> TagError {
     let mut problems = TagError::default();
     for problem in error.problems() {

@@ -1,17 +1,19 @@
-//! The ways in which a marker may be written.
+//! The ways to write a marker.
 //!
-//! A marker is a text such as `<|tool_call_begin|>functions.`. In most vocabularies the first part of it is the name of a special token, which
-//! the model writes as one token that stands for no text. Whoever reads the text afterwards sees the name in both
+//! A marker is a text such as `<|tool_call_begin|>functions.`. In most vocabularies its first part is the name of a
+//! special token, which the model writes as one token without text. Readers of the decoded text see the name in both
 //! cases, so both are the marker:
 //!
 //! ```text
 //!   ⟨<|tool_call_begin|>⟩ f u n c t i o n s .        the token, then characters
 //!   < | t o o l _ c a l l _ b e g i n | > f u n …    characters alone
 //! ```
-//! A name may also belong to a token that ends the text elsewhere, as `<|call|>` does for gpt-oss. As a marker it is asked for like any other;
-//! free text never contains it.
 //!
-//! Which names there are only the vocabulary knows; without it ([`Options::specials`](super::Options::specials) is empty) markers are characters.
+//! A name may also belong to a token that ends the text elsewhere, as `<|call|>` does for gpt-oss. As a marker it is
+//! required like any other; free text never contains it.
+//!
+//! Only the vocabulary knows the names of special tokens. Without it ([`Options::specials`](super::Options::specials)
+//! is empty) markers consist of characters.
 
 use maskwright_grammar::{ExprId, GrammarBuilder, TokenRef, TokenSet};
 
@@ -32,14 +34,14 @@ pub(super) enum Symbol {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Spelling {
     pub(super) symbols: Vec<Symbol>,
-    /// For each symbol, how many bytes of the marker are written once it is.
+    /// For each symbol, the number of bytes of the marker that are written after it.
     reach: Vec<usize>,
 }
 
-/// The names of special tokens, to be found in markers.
+/// The names of special tokens, for finding them in markers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names<'o> {
-    /// By their first byte.
+    /// The names by their first byte.
     by_first: Vec<(u8, Vec<&'o str>)>,
 }
 
@@ -56,7 +58,7 @@ impl<'o> Names<'o> {
         Self { by_first }
     }
 
-    /// How long the longest name is that a text begins with.
+    /// Returns the length of the longest name at the start of a text.
     fn at(&self, text: &str) -> Option<usize> {
         let first = text.bytes().next()?;
         let (_, names) = self.by_first.iter().find(|(byte, _)| *byte == first)?;
@@ -64,10 +66,10 @@ impl<'o> Names<'o> {
     }
 }
 
-/// More names in one marker than this are not told apart.
+/// The maximum number of names in one marker.
 const NAMES: usize = 4;
 
-/// All ways to write a marker that was described at a place, unless it contains too many names.
+/// Returns all ways to write a marker that was described at a place, or an error if it contains too many names.
 pub(super) fn spellings(marker: &Marker, names: &Names<'_>, at: &str) -> Result<Vec<Spelling>, TagError> {
     let text = match marker {
         Marker::Text(text) => text,
@@ -102,7 +104,7 @@ pub(super) fn spellings(marker: &Marker, names: &Names<'_>, at: &str) -> Result<
     Ok(all)
 }
 
-/// A marker, in all its spellings, in front of an expression.
+/// Returns a marker, in all its spellings, followed by an expression.
 pub(super) fn marker_expr(
     marker: &Marker,
     then: ExprId,
@@ -119,20 +121,20 @@ pub(super) fn marker_expr(
 }
 
 impl Spelling {
-    /// How many symbols it takes until at least so many bytes of the marker are written.
+    /// Returns the number of symbols after which at least this many bytes of the marker are written.
     pub(super) fn symbols_for(&self, bytes: usize) -> usize {
         self.reach.iter().position(|reach| *reach >= bytes).map_or(self.symbols.len(), |at| at + 1)
     }
 }
 
-/// A piece of a marker: the name of a token, or what stands between two.
+/// A piece of a marker: the name of a token, or the text between two names.
 struct Piece<'t> {
     start: usize,
     text: &'t str,
     is_name: bool,
 }
 
-/// Cuts a text at the names in it, from the left, the longest first.
+/// Splits a text at the names in it, from the left, the longest name first.
 fn pieces<'t>(text: &'t str, names: &Names<'_>) -> Vec<Piece<'t>> {
     let mut pieces = Vec::new();
     let (mut plain, mut at) = (0, 0);
@@ -154,7 +156,7 @@ fn pieces<'t>(text: &'t str, names: &Names<'_>) -> Vec<Piece<'t>> {
     pieces
 }
 
-/// The expression of some symbols in a row.
+/// Returns the expression of a sequence of symbols.
 pub(super) fn symbols_expr(symbols: &[Symbol], g: &mut GrammarBuilder) -> ExprId {
     let mut parts = Vec::new();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Strings that are written as they are, up to a closing marker.
+//! Strings that are written without quotes, up to a closing marker.
 
 use maskwright_grammar::{CharSet, ExprId, GrammarBuilder};
 
@@ -6,7 +6,8 @@ use super::error::TagError;
 use super::format::Marker;
 use super::spelling::{Names, Symbol, spellings, symbols_expr};
 
-/// A text up to and with its closing marker, which it does not contain. If `trims`, one line break on each side is no part of it.
+/// Returns a text with its closing marker, which it does not contain. If `trims`, one line break on each side is not
+/// part of the text.
 pub(super) fn closed(
     text: ExprId,
     close: &str,
@@ -18,7 +19,8 @@ pub(super) fn closed(
     let spellings = spellings(&Marker::Text(close.into()), names, at)?;
     let mut ways = vec![spelled(text, close, trims, g)];
     for spelling in &spellings {
-        // A marker that is begun with characters is finished with characters: where it begins, nothing can be told apart from the text.
+        // A marker that begins with characters is written with characters only, because its start cannot be
+        // distinguished from text.
         if matches!(spelling.symbols.first(), Some(Symbol::Token(_))) {
             let text = unclosed(text, close, trims, g);
             let symbols = symbols_expr(&spelling.symbols, g);
@@ -28,7 +30,7 @@ pub(super) fn closed(
     Ok(g.alt(ways))
 }
 
-/// The same, in characters alone.
+/// Like [`closed`], with characters only.
 fn spelled(text: ExprId, close: &str, trims: bool, g: &mut GrammarBuilder) -> ExprId {
     if text == g.any_text() {
         // The most frequent case: every text, line breaks or not, up to the first closing tag.
@@ -42,7 +44,7 @@ fn spelled(text: ExprId, close: &str, trims: bool, g: &mut GrammarBuilder) -> Ex
     g.and([written, in_time])
 }
 
-/// A text that does not contain its closing tag.
+/// Returns a text that does not contain its closing tag.
 fn unclosed(text: ExprId, close: &str, trims: bool, g: &mut GrammarBuilder) -> ExprId {
     let (all, end) = (g.any_text(), g.bytes(close.as_bytes()));
     let marked = g.seq([all, end, all]);
@@ -54,7 +56,7 @@ fn unclosed(text: ExprId, close: &str, trims: bool, g: &mut GrammarBuilder) -> E
     g.and([written, clean])
 }
 
-/// A text between its tags: for some styles with a line break on each side that does not count.
+/// Returns a text between its tags: for some styles with a line break on each side that does not count.
 fn written(text: ExprId, trims: bool, g: &mut GrammarBuilder) -> ExprId {
     if !trims {
         return text;
@@ -72,7 +74,7 @@ fn written(text: ExprId, trims: bool, g: &mut GrammarBuilder) -> ExprId {
     g.alt([both, left, right, neither])
 }
 
-/// Any text up to and with a marker, as a leaf that all constraints share.
+/// Returns any text up to and including a marker, as a leaf that all constraints share.
 fn up_to(close: &str, g: &mut GrammarBuilder) -> ExprId {
     let all = g.any_text();
     let any = g.class(CharSet::all());

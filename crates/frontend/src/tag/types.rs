@@ -1,13 +1,13 @@
-//! The types of JSON values, and which of them the values of a schema can have.
+//! The types of JSON values, and the types that the values of a schema can have.
 
 use serde_json::Value;
 
-/// Some of the types that a JSON value may have. Integers are numbers.
+/// A set of types of JSON values. Integers are numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Types(u8);
 
 impl Types {
-    /// None of them.
+    /// No type.
     pub const NONE: Self = Self(0);
     /// Strings.
     pub const TEXT: Self = Self(1);
@@ -23,9 +23,9 @@ impl Types {
     pub const ARRAY: Self = Self(32);
     /// Numbers, booleans and null.
     pub const SCALAR: Self = Self(2 | 4 | 8);
-    /// All but strings.
+    /// All types except strings.
     pub const NO_TEXT: Self = Self(2 | 4 | 8 | 16 | 32);
-    /// All of them.
+    /// All types.
     pub const ALL: Self = Self(1 | 2 | 4 | 8 | 16 | 32);
 
     const NAMES: [(Self, &'static str); 6] = [
@@ -37,47 +37,48 @@ impl Types {
         (Self::ARRAY, "array"),
     ];
 
-    /// The types in both.
+    /// Returns the types in both sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The types in one of them.
+    /// Returns the types in either set.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The types that are not among the others.
+    /// Returns the types that are not in `others`.
     #[must_use]
     pub fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }
 
-    /// Whether there is none.
+    /// Checks whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Their names in a schema.
+    /// Returns the names of the types in a schema.
     pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES.into_iter().filter(move |(one, _)| !self.and(*one).is_empty()).map(|(_, name)| name)
     }
 
-    /// The type of that name in a schema.
+    /// Returns the type with this name in a schema.
     pub(super) fn of_name(name: &str) -> Self {
         let name = if name == "integer" { "number" } else { name };
         Self::NAMES.into_iter().find(|(_, known)| *known == name).map_or(Self::NONE, |(one, _)| one)
     }
 }
 
-/// The types that the values of a schema can have. It may name some that none has: nobody solves the schema for this.
+/// Returns the types that the values of a schema can have. The result may contain impossible types, because the schema
+/// is not solved for this.
 pub(super) fn types_of(schema: &Value) -> Types {
     types_in(schema, schema, 16, &mut 1_000)
 }
 
-/// Looks so many levels deep, and at so many schemas; behind that, everything is possible.
+/// Examines `depth` levels and `looks` schemas. Beyond these limits, every type is possible.
 fn types_in(schema: &Value, whole: &Value, depth: usize, looks: &mut usize) -> Types {
     let (Some(depth), Some(left)) = (depth.checked_sub(1), looks.checked_sub(1)) else { return Types::ALL };
     *looks = left;

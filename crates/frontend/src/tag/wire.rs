@@ -1,11 +1,13 @@
-//! How the styles of documents write a value: as data, for those who write and for those who read.
+//! How the styles of documents write a value: as data, for writers and for readers.
 //!
 //! ```text
 //!   <cofl:value name="city" type="raw">Oslo</cofl:value>
 //!   └── open ──────┘└name┘└─ behind ──┘└text┘└─ close ──┘
 //! ```
-//! What stands behind the name may depend on what the value is. A style in which it does, *says* what it is, and a reader needs no schema; in the others
-//! a value is written as it is if it can only be a string, and as JSON otherwise.
+//!
+//! The part after the name may depend on the type of the value. Then the style itself *states* the type, and a reader
+//! needs no schema. In the other styles a value is written without quotes if it can only be a string, and as JSON
+//! otherwise.
 
 use super::format::Style;
 use super::types::Types;
@@ -13,22 +15,23 @@ use super::types::Types;
 /// How one style writes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wire {
-    /// In front of the name.
+    /// The text before the name.
     pub open: &'static str,
-    /// In front of what is behind the name, for values without one: the items of lists. A style that has this writes objects and lists as values in
-    /// values, and not as JSON, where it can.
+    /// The text before the part after the name, for values without a name: the items of lists. A style with this field
+    /// writes objects and lists as nested values instead of JSON, where it can.
     pub item: Option<&'static str>,
-    /// What stands behind the name, by the type of the value. The first that fits is written, and all of them are read.
+    /// The text after the name, by the type of the value. The first entry that fits is written, and all of them are
+    /// read.
     pub behind: &'static [(Types, &'static str)],
-    /// Where a line break may stand inside the part behind the name, if it may: it is cut here in two.
+    /// The position inside that text where a line break is allowed, if any.
     pub gap: Option<usize>,
-    /// Behind the value, which does not contain it.
+    /// The text after the value. The value does not contain it.
     pub close: &'static str,
-    /// Whether the name stands in the closing tag, too: `close`, `</`, the name, and `>`.
+    /// Whether the closing tag also contains the name: `close`, `</`, the name, and `>`.
     pub closes_by_name: bool,
-    /// Characters of names that are written otherwise.
+    /// Characters of names that are written differently.
     pub escapes: &'static [(char, &'static str)],
-    /// Whether a line break behind the opening tag, and one in front of the closing tag, are no part of a string.
+    /// Whether a line break after the opening tag, and one before the closing tag, are not part of a string.
     pub trims: bool,
 }
 
@@ -74,7 +77,8 @@ const KIMI_K3: Wire = Wire {
         (Types::NULL, "\" type=\"null\"<|sep|>"),
         (Types::OBJECT, "\" type=\"object\"<|sep|>"),
         (Types::ARRAY, "\" type=\"array\"<|sep|>"),
-        // The format has no such type, but models know the word from schemas, and write it where no schema says what a value is.
+        // The format has no such type, but models know the word from schemas, and write it where no schema gives the
+        // type.
         (Types::NUMBER, "\" type=\"integer\"<|sep|>"),
     ],
     close: "<|close|>argument<|sep|>",
@@ -108,7 +112,7 @@ const MINIMAX_M3: Wire = Wire {
     ..QWEN
 };
 
-/// How a style writes its values one by one; `None` for those that write a document as one text.
+/// Returns how a style writes its values one by one, or `None` for styles that write a document as one text.
 pub fn wire(style: Style) -> Option<Wire> {
     match style {
         Style::Json | Style::Python | Style::Gemma4 => None,
@@ -125,7 +129,8 @@ pub fn wire(style: Style) -> Option<Wire> {
 }
 
 impl Wire {
-    /// What stands behind the name of a value of some types: the types that it stands for, and the text. Each type is in one part.
+    /// Returns the text after the name for values of some types: each text with the types that it covers. Each type is
+    /// in one entry.
     pub fn parts(&self, types: Types) -> impl Iterator<Item = (Types, &'static str)> {
         let mut left = types;
         self.behind.iter().filter_map(move |&(group, behind)| {
@@ -135,7 +140,7 @@ impl Wire {
         })
     }
 
-    /// Other words for types that [`parts`](Self::parts) has.
+    /// Returns other words for types that are also in [`parts`](Self::parts).
     pub fn synonyms(&self) -> impl Iterator<Item = (Types, &'static str)> {
         let mut left = Types::ALL;
         self.behind.iter().copied().filter(move |(group, _)| {
@@ -145,7 +150,7 @@ impl Wire {
         })
     }
 
-    /// A name as it is written.
+    /// Returns the written form of a name.
     pub fn escape(&self, name: &str) -> String {
         let mut written = String::with_capacity(name.len());
         for c in name.chars() {
@@ -157,7 +162,7 @@ impl Wire {
         written
     }
 
-    /// The name that was written like this. What looks like an escape and is none stands for itself.
+    /// Returns the name with this written form. Invalid escapes stand for themselves.
     pub fn unescape(&self, written: &str) -> String {
         let mut name = String::with_capacity(written.len());
         let mut rest = written;
@@ -171,17 +176,17 @@ impl Wire {
         name
     }
 
-    /// What stands behind `close` in the closing tag of a value; items of lists have no name.
+    /// Returns the text after `close` in the closing tag of a value. Items of lists have no name.
     pub fn tail(&self, name: Option<&str>) -> String {
         if self.closes_by_name { format!("</{}>", name.unwrap_or("item")) } else { String::new() }
     }
 
-    /// Whether the style says in the tag what a value is, so that a reader needs no schema.
+    /// Checks whether the style states the type of a value in the tag, so that a reader needs no schema.
     pub fn says_types(&self) -> bool {
         self.behind.iter().all(|(types, _)| *types != Types::ALL)
     }
 
-    /// Whether a name can be written so that a reader finds its end.
+    /// Checks whether a name can be written so that a reader finds its end.
     pub fn can_write(&self, name: &str) -> bool {
         let is_plain = |c| self.escapes.iter().any(|(special, _)| *special == c) || !"<>\"\n".contains(c);
         let is_end = self.closes_by_name && name.starts_with('/');
@@ -189,7 +194,7 @@ impl Wire {
     }
 }
 
-/// Whether a name can be written in a style so that a reader finds its end.
+/// Checks whether a name can be written in a style so that a reader finds its end.
 pub(super) fn can_write(style: Style, name: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     match (style, wire(style)) {

@@ -1,4 +1,4 @@
-//! The way back: a tree as JSON, so that whatever keeps constraints as text can keep trees that code has made.
+//! Writes a tree as JSON, so that constraints kept as text can include trees that were made by code.
 
 use maskwright_grammar::TokenRef;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::format::{Arm, Dispatch, Format, Json, Kind, Marker, Role, Syntax, Tag, Then};
 
 impl Format {
-    /// The tree as JSON, as [`parse_value`](super::parse_value) reads it. What it does not say is where the parts were described.
+    /// Returns the tree as JSON, as [`parse_value`](super::parse_value) reads it, without the places of descriptions.
     ///
     /// ```
     /// use maskwright_frontend::tag;
@@ -106,7 +106,7 @@ fn json_value(json: &Json) -> Value {
     )
 }
 
-/// Triggers and tags, or rules, of which the first are the more frequent.
+/// Writes triggers and tags where possible, because these are more frequent, and rules otherwise.
 fn dispatch_value(dispatch: &Dispatch) -> Value {
     let is_tagged = |arm: &Arm| matches!(arm.then, Then::Tags(_));
     let prefix = if dispatch.by_token { "token_" } else { "" };

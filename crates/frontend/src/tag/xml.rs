@@ -9,23 +9,27 @@
 //!   </parameter>
 //! ```
 //!
-//! The schema is that of an object, and each of its properties is a parameter. A string is written as it is, up to the closing tag, which it
-//! therefore does not contain; every other value is written as JSON. Where a style does not say which it is, the schema does ([`Parameter::types`]), and whoever reads
-//! the parameters asks it in the same way: if the value can be nothing but a string, it is one; if it can be a string or something else, what looks like something else, or like a
-//! string in quotes, is JSON, and everything else a string. `wire` has the
-//! styles as data. For some of them a line break behind the opening tag and one in front of the closing tag belong to the tags, as far as they are there.
+//! The schema is that of an object, and each of its properties is a parameter. A string is written without quotes, up
+//! to the closing tag, which it therefore cannot contain; every other value is written as JSON. Where a style does not
+//! state the type, the schema determines it ([`Parameter::types`]), and readers of the parameters apply the same rule.
+//! If the value can only be a string, it is one. If it can be a string or something else, text that looks like
+//! something else, or like a string in quotes, is JSON, and everything else is a string. `wire` describes the styles as
+//! data. In some of them a line break after the opening tag and one before the closing tag belong to the tags, if
+//! present.
 //!
-//! A style may write objects and lists as values inside values ([`Wire::item`]), and then there may be white space between tags:
+//! A style may write objects and lists as nested values ([`Wire::item`]). Then white space is allowed between tags:
 //!
 //! ```text
 //!   <cofl:value name="filter" type="dict">
 //!     <cofl:value name="tags" type="list"><cofl:value type="raw">new</cofl:value></cofl:value>
 //!   </cofl:value>
 //! ```
-//! What the schema describes by other means than names of members and a schema for items, is JSON there as well.
 //!
-//! Parameters that the schema does not name are written if it speaks of them (`additionalProperties`, `patternProperties`), or names none at all; they
-//! follow those with names. `required` and the order of properties are enforced as for JSON.
+//! Values that the schema does not describe by the names of members or a schema for items are JSON there as well.
+//!
+//! Parameters that the schema does not name are allowed if it constrains them (`additionalProperties`,
+//! `patternProperties`), or names none at all; they follow the named ones. `required` and the order of properties are
+//! enforced as for JSON.
 
 use maskwright_grammar::{CharSet, Expr, ExprId, Grammar, GrammarBuilder};
 use rustc_hash::FxHashMap;
@@ -62,10 +66,10 @@ pub(super) fn lower(
     Ok(g.seq([all, behind]))
 }
 
-/// How deep values are written as values; below that they are JSON.
+/// The depth to which values are nested; deeper values are JSON.
 const DEPTH: usize = 64;
 
-/// White space between tags.
+/// Returns the white space between tags.
 fn layout(options: &json_schema::Options, json: &Json, g: &mut GrammarBuilder) -> ExprId {
     let usual = match options.whitespace {
         Whitespace::Flexible { max_run } => max_run,
@@ -83,14 +87,14 @@ struct Writer<'w> {
     names: &'w Names<'w>,
     json: &'w Json,
     wire: Wire,
-    /// White space that may stand between two values, and around JSON.
+    /// The white space that is allowed between two values, and around JSON.
     between: ExprId,
-    /// The content of objects and lists that references lead to: they may lead to themselves.
+    /// The content of objects and lists that references lead to, because references may be recursive.
     lists: FxHashMap<(String, bool), maskwright_grammar::RuleId>,
 }
 
 impl Writer<'_> {
-    /// The members of an object, one after the other.
+    /// Returns the members of an object in sequence.
     fn object(
         &mut self,
         list: &[Parameter],
@@ -127,7 +131,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A value whose name the schema does not list; `None` if there is no such thing.
+    /// Returns a value whose name the schema does not list. Returns `None` if there is none.
     fn other(&mut self, others: &Others, named: &[Parameter]) -> Result<Option<ExprId>, TagError> {
         if others.is_empty() {
             return Ok(None);
@@ -149,7 +153,7 @@ impl Writer<'_> {
         let names = others.names(self.json, self.g)?;
         let mut ways = Vec::new();
         for (holds, parameter) in others.cells() {
-            // A name that matches patterns with nothing in common is none.
+            // A name is impossible if it matches patterns whose schemas have no common value.
             let is_possible = holds.count_ones() < 2
                 || schema::possible_grammar(&parameter.schema, self.json, &parameter.below, self.options)?
                     .is_some();
@@ -167,10 +171,10 @@ impl Writer<'_> {
         Ok(Some(self.g.alt(ways)))
     }
 
-    /// One value, with its name or, in a list, without one.
+    /// Returns one value, with its name or, in a list, without one.
     fn value(&mut self, parameter: &Parameter, name: Name, depth: usize) -> Result<ExprId, TagError> {
         let types = parameter.types;
-        // What cannot be written as values in values is JSON.
+        // Types that cannot be written as nested values are written as JSON.
         let mut as_json = Types::NONE;
         let mut ways = Vec::new();
         for which in [Types::OBJECT, Types::ARRAY] {
@@ -221,7 +225,8 @@ impl Writer<'_> {
         Ok(self.g.alt(ways))
     }
 
-    /// The grammar of the values that have some types; `None` if there are none of them, but others.
+    /// Returns the grammar of the values of some types. Returns `None` if there are no such values, but values of other
+    /// types.
     fn grammar(&mut self, parameter: &Parameter, types: Types) -> Result<Option<Grammar>, TagError> {
         if types == parameter.types {
             return schema::grammar(&parameter.schema, self.json, &parameter.below, self.options).map(Some);
@@ -230,7 +235,7 @@ impl Writer<'_> {
         schema::possible_grammar(&schema, self.json, &parameter.below, self.options)
     }
 
-    /// What stands inside an object or a list; `None` if it is written as JSON.
+    /// Returns the content of an object or a list, or `None` if it is written as JSON.
     fn content(
         &mut self,
         parameter: &Parameter,
@@ -269,7 +274,7 @@ impl Writer<'_> {
         let wire = self.wire;
         let (before, after) = behind.split_at(wire.gap.unwrap_or(behind.len()));
         let head = match (name, wire.item) {
-            // The quote behind the name is not needed without it.
+            // Without a name, the quote after it is left out.
             (Name::None, Some(item)) => {
                 return self.marker(&format!("{item}{}", behind.trim_start_matches('"')));
             }
@@ -290,26 +295,26 @@ impl Writer<'_> {
         self.marker(&format!("{}{}", self.wire.close, self.tail(parameter)))
     }
 
-    /// What stands behind `close` in the closing tag. Items of lists have no name.
+    /// Returns the text after `close` in the closing tag. Items of lists have no name.
     fn tail(&self, parameter: &Parameter) -> String {
         let name = self.wire.escape(&parameter.name);
         self.wire.tail((!name.is_empty()).then_some(&*name))
     }
 
-    /// A tag, whose parts may be special tokens.
+    /// Returns a tag, whose parts may be special tokens.
     fn marker(&mut self, text: &str) -> Result<ExprId, TagError> {
         let empty = self.g.empty();
         marker_expr(&Marker::Text(text.into()), empty, &self.json.at, self.names, self.g)
     }
 
-    /// A value that is written as JSON, with the closing tag.
+    /// Returns a value that is written as JSON, with the closing tag.
     fn document(&mut self, grammar: &Grammar, parameter: &Parameter) -> Result<ExprId, TagError> {
         let (close, around) = (self.closing(parameter)?, self.between);
         let value = self.g.embed(grammar);
         Ok(self.g.seq([around, value, around, close]))
     }
 
-    /// A string that is written as it is, with the closing tag.
+    /// Returns a string that is written without quotes, with the closing tag.
     fn text(&mut self, grammar: &Grammar, parameter: &Parameter) -> Result<ExprId, TagError> {
         let mut texts = Texts { grammar, depth: 0 };
         let text = texts.of(grammar.rule(grammar.root()).expr(), self.g).ok_or_else(|| {
@@ -320,8 +325,9 @@ impl Writer<'_> {
         self.closed_text(text, parameter)
     }
 
-    /// The strings of a value that may also be something else, as they are, with the closing tag: those that nobody takes for JSON. `None` if there is
-    /// no such string, or none that could be written without quotes.
+    /// Returns, for a value that may be a string or something else, the strings that are not read as JSON, without
+    /// quotes and with the closing tag. Returns `None` if there is no such string, or none that can be written without
+    /// quotes.
     fn bare(&mut self, parameter: &Parameter, types: Types) -> Result<Option<ExprId>, TagError> {
         let Some(grammar) = self.grammar(parameter, Types::TEXT)? else { return Ok(None) };
         let mut texts = Texts { grammar: &grammar, depth: 0 };
@@ -332,7 +338,7 @@ impl Writer<'_> {
         self.closed_text(text, parameter).map(Some)
     }
 
-    /// A text with the closing tag, which it does not contain.
+    /// Returns a text with the closing tag, which it does not contain.
     fn closed_text(&mut self, text: ExprId, parameter: &Parameter) -> Result<ExprId, TagError> {
         let tail = self.tail(parameter);
         let tail = self.marker(&tail)?;
@@ -342,18 +348,19 @@ impl Writer<'_> {
     }
 }
 
-/// What is written as the name of a value.
+/// The name that is written for a value.
 #[derive(Clone, Copy)]
 enum Name {
     /// The name of the parameter.
     Own,
-    /// One of these.
+    /// One of these names.
     Other(ExprId),
-    /// Nothing.
+    /// No name.
     None,
 }
 
-/// Texts that are read as JSON where a value may be a string or of another of these types. White space around them does not count.
+/// Returns the texts that are read as JSON where a value may be a string or of another of these types. White space
+/// around them does not count.
 fn like_json(types: Types, g: &mut GrammarBuilder) -> ExprId {
     let blank = CharSet::from_ranges([' ', '\t', '\n', '\r'].map(|c| (c, c)));
     let blank = g.class(blank);
@@ -380,7 +387,7 @@ fn like_json(types: Types, g: &mut GrammarBuilder) -> ExprId {
     g.alt(ways)
 }
 
-/// A number of JSON.
+/// Returns the numbers of JSON.
 fn number(g: &mut GrammarBuilder) -> ExprId {
     let one = |g: &mut GrammarBuilder, letters: &[(char, char)]| {
         g.class(CharSet::from_ranges(letters.iter().copied()))
@@ -398,10 +405,11 @@ fn number(g: &mut GrammarBuilder) -> ExprId {
     g.seq([minus, whole, fraction, exponent])
 }
 
-/// More parameters than this are not counted.
+/// The maximum number of parameters that are counted.
 const COUNTED: usize = 200;
 
-/// Parameters in their order, of which so many are written: a rule for what follows if so many of the first ones were.
+/// Returns parameters in order, whose number is within the window: a rule for the rest after each number of written
+/// parameters.
 fn counted(
     parts: &[(ExprId, bool)],
     other: Option<ExprId>,
@@ -452,14 +460,14 @@ fn in_order(
     g.seq(parts)
 }
 
-/// The texts that JSON strings of a grammar stand for.
+/// Collects the texts of the JSON strings of a grammar.
 struct Texts<'g> {
     grammar: &'g Grammar,
     depth: usize,
 }
 
 impl Texts<'_> {
-    /// `None` if something else than strings is there, or a string in many spellings.
+    /// Returns `None` if the expression contains anything but strings, or a string with many spellings.
     fn of(&mut self, id: ExprId, g: &mut GrammarBuilder) -> Option<ExprId> {
         self.depth += 1;
         if self.depth > 10_000 {

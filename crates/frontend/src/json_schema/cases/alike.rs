@@ -1,8 +1,8 @@
-//! Schemas that say the same.
+//! Recognizes schemas with the same meaning, by comparing them keyword by keyword.
 //!
-//! Documents repeat themselves: two branches of a `oneOf` have the same `address`, written out twice. The two are different
-//! schemas, but `{+address, −address}` is empty all the same, and seeing that saves more than any other proof. What
-//! constrains nothing is not compared, and references are followed.
+//! Documents repeat themselves: two branches of a `oneOf` contain the same `address`, written out twice. These are
+//! different schemas, but `{+address, −address}` is still empty, and recognizing this saves more than any other proof.
+//! Keywords that constrain nothing are not compared, and references are followed.
 
 use rustc_hash::FxHashMap;
 
@@ -10,10 +10,10 @@ use super::super::same::same;
 use super::super::schemas::{Conditional, Keywords, Properties, Reference, SchemaId};
 use super::Algebra;
 
-/// How many pairs of schemas are compared in all. After that, every answer is no.
+/// The maximum number of pairs of schemas compared in all. After that, every answer is no.
 const MAX_PAIRS: usize = 100_000;
 
-/// Answers so far. While a pair is compared it counts as alike, so that recursion ends.
+/// The answers so far. A pair counts as alike while it is compared, so that recursion ends.
 #[derive(Debug, Default)]
 pub(super) struct Alike {
     answers: FxHashMap<(SchemaId, SchemaId), bool>,
@@ -21,12 +21,12 @@ pub(super) struct Alike {
 }
 
 impl Algebra<'_> {
-    /// Whether two schemas say the same, keyword by keyword.
+    /// Checks whether two schemas have the same meaning, keyword by keyword.
     pub(super) fn are_alike(&mut self, a: SchemaId, b: SchemaId) -> bool {
         let mut assumed = Vec::new();
         let answer = self.compare(a, b, &mut assumed);
         if !answer {
-            // What was found out on the way may depend on what turned out wrong.
+            // Answers found on the way may depend on an assumption that turned out wrong.
             for pair in assumed {
                 self.alike.answers.remove(&pair);
             }
@@ -61,7 +61,8 @@ impl Algebra<'_> {
         true
     }
 
-    /// Follows a schema that is only a reference; `None` if that leads nowhere soon.
+    /// Follows a schema that is only a reference. Returns `None` if the reference is broken or the chain is longer than
+    /// 7.
     fn target_of(&self, mut id: SchemaId) -> Option<SchemaId> {
         for _ in 0..8 {
             let Some(reference) = self.schema(id).keywords.only_reference() else { return Some(id) };
@@ -72,7 +73,7 @@ impl Algebra<'_> {
 }
 
 impl Keywords<'_> {
-    /// Whether two schemas say the same if their subschemas do.
+    /// Checks whether two schemas have the same meaning, provided that their subschemas do.
     fn is_like(&self, other: &Self) -> bool {
         let (a, b) = (self, other);
         let are_listed_alike = match (a.listed(), b.listed()) {
@@ -124,7 +125,7 @@ impl Keywords<'_> {
             && are_listed_alike
     }
 
-    /// The subschemas and targets, in a fixed order.
+    /// Returns the subschemas and the targets of references, in a fixed order.
     pub(super) fn subschemas(&self) -> impl Iterator<Item = SchemaId> {
         let conditional = self.conditional.map(|one| [Some(one.condition), one.then, one.otherwise]);
         let targets = self.reference.iter().chain(&self.dynamic_reference);

@@ -21,16 +21,16 @@ use super::super::types::TypeSet;
 use super::Algebra;
 use super::node::Signed;
 
-/// From this many cases on, the strings are one language.
+/// The number of cases from which the strings are built as one language.
 const MIN_CASES: usize = 32;
 
-/// How deep combinators are followed, and how many schemas are visited.
+/// Limits on the depth to which combinators are followed, and on the number of schemas visited.
 const MAX_DEPTH: usize = 64;
 const MAX_VISITS: usize = 2_000;
 
 impl<'s> Algebra<'s> {
-    /// The strings of a conjunction as one language. `None` if there are few cases, or if a keyword is not an
-    /// operation on languages.
+    /// Returns the strings of a conjunction as one language. Returns `None` if there are few cases, or if a keyword is
+    /// not an operation on languages.
     pub(crate) fn combined_text(&mut self, members: &[Signed]) -> Option<ExprId> {
         let (mut cases, mut visits): (usize, usize) = (1, MAX_VISITS);
         for &member in members {
@@ -43,12 +43,13 @@ impl<'s> Algebra<'s> {
         Some(self.grammar.and(parts))
     }
 
-    /// An upper bound of the number of string cases of a schema; `None` for what is better split into cases.
+    /// Returns an upper bound on the number of string cases of a schema, or `None` for schemas that should be split
+    /// into cases.
     fn count_cases(&mut self, part: Signed, depth: usize, visits: &mut usize) -> Option<usize> {
         let depth = depth.checked_sub(1)?;
         *visits = visits.checked_sub(1)?;
         let keywords = self.keywords(part.id);
-        // A format whose language is smaller than the format is not negated by a complement.
+        // The complement of a language that is smaller than its format is not the negation of the format.
         if keywords.format.is_some_and(formats::is_narrow) {
             return None;
         }
@@ -58,7 +59,7 @@ impl<'s> Algebra<'s> {
         if keywords.dynamic_reference.is_some() {
             return None;
         }
-        // A conjunction multiplies and a choice adds; the negative sign swaps the two.
+        // A conjunction multiplies the counts and a choice adds them; a negative sign swaps the two.
         let (mut product, mut sum) = (1usize, usize::from(part.negative));
         let mut join = |count: usize| {
             product = product.saturating_mul(count);
@@ -95,7 +96,8 @@ impl<'s> Algebra<'s> {
         Some(if part.negative { self.complement(text) } else { text })
     }
 
-    /// The strings that satisfy a schema. The recursion ends, because [`Self::count_cases`] took the same way.
+    /// Returns the strings that satisfy a schema. The recursion ends because [`Self::count_cases`] followed the same
+    /// path.
     fn text_of(&mut self, id: SchemaId) -> Option<ExprId> {
         let keywords = self.keywords(id);
         if !keywords.types.meets(TypeSet::STRING) {
@@ -140,7 +142,7 @@ impl<'s> Algebra<'s> {
         schemas.iter().map(|&id| self.text_of(id)).collect()
     }
 
-    /// The texts that are in one language and in no other.
+    /// Returns the texts that are in exactly one of these languages.
     fn exactly_one(&mut self, languages: &[ExprId]) -> ExprId {
         let mut ways = Vec::with_capacity(languages.len());
         for (i, &language) in languages.iter().enumerate() {
@@ -155,7 +157,7 @@ impl<'s> Algebra<'s> {
         self.grammar.alt(ways)
     }
 
-    /// The schemas that must hold: `allOf` and the target of `$ref`. `None` after an error.
+    /// Returns the schemas that must hold: `allOf` and the targets of references. Returns `None` after an error.
     fn conjuncts(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<Vec<SchemaId>> {
         let targets = self.targets(id, keywords)?;
         Some(keywords.all_of.iter().copied().chain(targets).collect())

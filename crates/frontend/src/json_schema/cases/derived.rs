@@ -1,7 +1,7 @@
-//! Schemas that are in no document.
+//! Schemas that occur in no document.
 //!
-//! The algebra works on signed schemas and on nothing else. So "the key `a` is present", "equal to this value" and
-//! "one of these holds" become schemas too. Their ids follow those of the store.
+//! The algebra works only on signed schemas. So "the key `a` is present", "equal to this value" and "one of these
+//! holds" become schemas too. Their ids follow those of the store.
 
 use rustc_hash::FxHashMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Derived<'s> {
     ids: FxHashMap<Key, SchemaId>,
 }
 
-/// What a derived schema says. Values and names are identified by their address.
+/// The meaning of a derived schema. Values and names are identified by their memory address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Nothing,
@@ -32,12 +32,12 @@ impl<'s> Derived<'s> {
 }
 
 impl<'s> Algebra<'s> {
-    /// "Equal to this value", which is listed in the schema `near`.
+    /// Returns the schema "equal to this value". The value is listed in the schema `near`.
     pub(super) fn constant(&mut self, near: SchemaId, value: &'s Value<'s>) -> SchemaId {
         self.derive(near, Key::Constant(core::ptr::from_ref(value).addr()), |this| {
             let types = TypeSet::of(value);
             let mut found = Keywords { types, constant: Some(value), ..Keywords::everything() };
-            // Arrays and objects are also spelled out as a structure, which can be negated part by part.
+            // Arrays and objects are also described as a structure, which can be negated part by part.
             match value {
                 Value::Array(items) => {
                     found.prefix = items.iter().map(|item| this.constant(near, item)).collect();
@@ -56,7 +56,7 @@ impl<'s> Algebra<'s> {
         })
     }
 
-    /// "The key is present."
+    /// Returns the schema "the key is present".
     pub(super) fn presence(&mut self, near: SchemaId, name: &'s str) -> SchemaId {
         self.derive(near, Key::Presence(name.as_ptr().addr()), |_| Keywords {
             required: vec![name],
@@ -65,7 +65,7 @@ impl<'s> Algebra<'s> {
         })
     }
 
-    /// "One of these holds."
+    /// Returns the schema "one of these holds".
     pub(super) fn choice(&mut self, near: SchemaId, choices: Vec<SchemaId>) -> SchemaId {
         let any_of = choices.clone();
         self.derive(near, Key::Choice(choices), |_| Keywords { any_of, ..Keywords::everything() })

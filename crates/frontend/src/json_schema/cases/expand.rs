@@ -1,8 +1,8 @@
-//! Combinators turned into cases.
+//! Expands combinators into cases.
 //!
-//! A node is expanded for one JSON type. The members wait in a list. Each is taken from it: its local keywords join the
-//! case, and the schemas of its combinators join the list. A choice (`anyOf`, a negated `allOf`, …) makes copies of the
-//! case, one for each alternative:
+//! A node is expanded for one JSON type. Its members wait in a list. When a schema is taken from the list, its local
+//! keywords join the case, and the schemas of its combinators join the list. A choice (`anyOf`, a negated `allOf`, …)
+//! copies the case, once for each alternative:
 //!
 //! ```text
 //! +{"required": ["a"], "oneOf": [x, y]}        for objects
@@ -13,22 +13,24 @@
 //! ```
 //!
 //! A negative sign costs cases. So `−y` joins `+x` only if x and y can hold together, and a case that is clearly empty
-//! ([`super::overlap`]) is dropped at once. That keeps a chain of `if`s about one tag linear.
+//! ([`super::overlap`]) is dropped immediately. This keeps a chain of `if`s about one tag linear.
 //!
 //! # Unevaluated properties and items
 //!
 //! `unevaluatedProperties` applies to the keys that no other schema of the same value evaluated, and a finished case
-//! says which schemas hold. Each such keyword opens a *tracker*. Every schema that joins the case below it is a
-//! contributor, and at the end the keyword acts like an `additionalProperties` beside all contributors. An `anyOf` below
-//! a tracker is split into sets of branches and not into single ones, since a second branch that holds evaluates more.
+//! determines which schemas hold. Each such keyword opens a *tracker*. Every schema that joins the case below it is a
+//! contributor, and in the end the keyword acts like an `additionalProperties` beside all contributors. An `anyOf`
+//! below a tracker is split into sets of branches instead of single ones, because a second branch that holds evaluates
+//! more.
 //!
-//! Such a keyword fails if the rest of its schema holds and a key or item that is not evaluated violates it. So its negation is the schema
-//! itself, with a tracker that is *denied*.
+//! Such a keyword fails if the rest of its schema holds and a key or item that is not evaluated violates it. So its
+//! negation is the schema itself, with a tracker that is *denied*.
 //!
-//! # Choices that stay
+//! # Kept choices
 //!
-//! Twenty `if`s about different keys are a million cases. If there are too many, choices between conditions on single keys of an object stay in the
-//! case as they are, and the emitter follows them from the first of their keys to the last.
+//! Twenty `if`s about different keys make a million cases. If there are too many cases, choices between conditions on
+//! single keys of an object stay in the case unexpanded, and the emitter follows each from the first of its keys to the
+//! last.
 
 use rustc_hash::FxHashSet;
 
@@ -40,27 +42,27 @@ use super::node::{NodeId, Signed};
 /// A conjunction: the local keywords of some schemas, for values of one type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Case {
-    /// Schemas, without their combinators.
+    /// Signed schemas, without their combinators.
     pub(crate) locals: Vec<Signed>,
     pub(crate) unevaluated: Vec<Unevaluated>,
     pub(crate) choices: Vec<Kept>,
 }
 
-/// A choice that made no cases: one of its alternatives holds. Each is a list of schemas, without their combinators, that have conditions on single keys
-/// only.
+/// A choice that was not expanded into cases: one of its alternatives holds. Each alternative is a list of schemas,
+/// without their combinators, that have only conditions on single keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Kept {
     pub(crate) alternatives: Choice,
-    /// How many of the locals come before it in the text.
+    /// The number of locals of the case that precede it in the text.
     pub(crate) after: usize,
 }
 
 /// The meaning of `unevaluatedProperties` or `unevaluatedItems` in one case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Unevaluated {
-    /// The schema with the keyword.
+    /// The schema that contains the keyword.
     pub(crate) owner: SchemaId,
-    /// The schemas that evaluate keys or items, the owner among them.
+    /// The schemas that evaluate keys or items, including the owner.
     pub(crate) contributors: Vec<SchemaId>,
     /// Whether some key or item that is not evaluated must violate the keyword.
     pub(crate) is_denied: bool,
@@ -71,17 +73,17 @@ impl Case {
         Self { locals: vec![local], ..Self::default() }
     }
 
-    /// Whether every value of the type is meant.
+    /// Checks whether the case allows every value of its type.
     pub(crate) fn is_open(&self) -> bool {
         self.locals.is_empty() && self.unevaluated.is_empty() && self.choices.is_empty()
     }
 
-    /// The schemas that must hold.
+    /// Returns the schemas that must hold.
     pub(crate) fn positive(&self) -> impl Iterator<Item = SchemaId> {
         self.locals.iter().filter(|local| !local.negative).map(|local| local.id)
     }
 
-    /// Adds a schema; false if the case contains its opposite.
+    /// Adds a schema. Returns false if the case contains its opposite.
     fn add(&mut self, local: Signed) -> bool {
         if self.locals.contains(&local.flipped()) {
             return false;
@@ -93,46 +95,47 @@ impl Case {
     }
 }
 
-/// Below `unevaluatedProperties`, an `anyOf` of up to this many branches is split into sets of branches.
+/// The maximum number of branches of an `anyOf` below `unevaluatedProperties` that is split into sets of branches.
 const MAX_BRANCHES_IN_SETS: usize = 10;
 
-/// How many times fewer cases there must be for choices to be kept where they need not.
+/// The factor by which kept choices must reduce the number of cases, where they are not needed to stay within the
+/// limit.
 const MIN_GAIN: usize = 4;
 
-/// A choice of more alternatives makes cases.
+/// The maximum number of alternatives of a kept choice. Larger choices are expanded into cases.
 const MAX_ALTERNATIVES: usize = 64;
 
-/// How deep combinators are searched for the types of a branch.
+/// The depth to which combinators are searched for the types of a branch.
 pub(super) const BRANCH_TYPES_DEPTH: usize = 4;
 
-/// A case in the making.
+/// An unfinished case.
 #[derive(Clone)]
 struct Draft {
     case: Case,
-    /// The last one is taken first.
+    /// The schemas still to be added. The last one is taken first.
     todo: Vec<Todo>,
-    /// What was taken from the list, with its trackers. Adding it again changes nothing. Without this, `allOf` of two
-    /// references to `allOf` of two references, and so on, would be added once for each path.
+    /// The schemas taken from the list, with their trackers; adding one again changes nothing. Without this set,
+    /// `allOf` of two references to `allOf` of two references, and so on, would be added once for each path.
     done: FxHashSet<(Signed, Vec<usize>)>,
-    /// Whether choices between conditions on single keys stay.
+    /// Whether choices between conditions on single keys are kept.
     keeps_choices: bool,
 }
 
 #[derive(Clone)]
 struct Todo {
     part: Signed,
-    /// The trackers that the schema contributes to: places in [`Case::unevaluated`].
+    /// The trackers to which the schema contributes, as indices of [`Case::unevaluated`].
     trackers: Vec<usize>,
-    /// The schemas that led here without a step into the value.
+    /// The schemas that led to this one without a step into the value.
     trail: Vec<SchemaId>,
-    /// Whether only the local keywords are still to be added.
+    /// Whether only the local keywords remain to be added.
     is_local: bool,
-    /// Whether everything holds but `unevaluatedProperties` or `unevaluatedItems`.
+    /// Whether the schema holds except for its `unevaluatedProperties` or `unevaluatedItems`.
     is_denied: bool,
 }
 
 impl Draft {
-    /// Adds a choice that stays.
+    /// Adds a choice that is kept.
     fn keep(&mut self, mut choice: Choice) -> Progress {
         let is_opposite = |local: &Signed| self.case.locals.contains(&local.flipped());
         choice.retain(|locals| !locals.iter().any(is_opposite));
@@ -165,12 +168,12 @@ impl Todo {
 /// Alternatives, each a list of signed schemas.
 pub(crate) type Choice = Vec<Vec<Signed>>;
 
-/// What became of a draft.
+/// The result of working on a draft.
 enum Progress {
     Done,
     Dead,
     Fork(Vec<Draft>),
-    /// There are too many cases.
+    /// The limit on the number of cases is exceeded.
     TooMany,
 }
 
@@ -189,7 +192,8 @@ impl Progress {
 }
 
 impl<'s> Algebra<'s> {
-    /// The cases of a conjunction for values of one type; `None`, and an error, if there are too many.
+    /// Returns the cases of a conjunction for values of one type. Returns `None`, and reports an error, if there are
+    /// too many.
     pub(crate) fn cases(&mut self, members: &[Signed], kind: TypeSet) -> Option<Vec<Case>> {
         let mut found = self.expand(members, kind, false);
         if found.is_none() && kind == TypeSet::OBJECT && self.context.error.is_empty() {
@@ -203,14 +207,15 @@ impl<'s> Algebra<'s> {
         found
     }
 
-    /// The same for objects, with choices kept, if that makes far fewer cases and the same order of keys.
+    /// Returns the cases for objects with choices kept, if these are far fewer than `count` and keep the same order of
+    /// keys.
     pub(crate) fn fewer_cases(&mut self, members: &[Signed], count: usize) -> Option<Vec<Case>> {
         let cases = self.expand(members, TypeSet::OBJECT, true)?;
         let is_gain = cases.len().saturating_mul(MIN_GAIN) <= count;
         (is_gain && cases.iter().all(|case| self.names_all_keys_first(case))).then_some(cases)
     }
 
-    /// Whether the schemas in front of each choice list all keys that it is about.
+    /// Checks whether the schemas before each choice list all keys that the choice concerns.
     fn names_all_keys_first(&mut self, case: &Case) -> bool {
         case.choices.iter().all(|kept| {
             let before: Vec<_> = case.locals[..kept.after]
@@ -226,7 +231,7 @@ impl<'s> Algebra<'s> {
         })
     }
 
-    /// The same as [`Self::cases`]; `None` without an error if there are too many.
+    /// Like [`Self::cases`], but returns `None` without an error if there are too many.
     fn expand(&mut self, members: &[Signed], kind: TypeSet, keeps_choices: bool) -> Option<Vec<Case>> {
         let todo = members.iter().rev().map(|&part| Todo::new(part, &[], &[])).collect();
         let mut work = vec![Draft { case: Case::default(), todo, done: FxHashSet::default(), keeps_choices }];
@@ -288,7 +293,7 @@ impl<'s> Algebra<'s> {
         Progress::Done
     }
 
-    /// Adds that a schema holds.
+    /// Adds a schema that holds.
     fn add_positive(
         &mut self,
         keywords: &Keywords<'s>,
@@ -329,7 +334,7 @@ impl<'s> Algebra<'s> {
         }
         let mut beside: Vec<Signed> = draft.case.positive().map(Signed::plus).collect();
         if !keywords.one_of.is_empty() {
-            // What still waits holds as well.
+            // The schemas that still wait in the list hold as well.
             for todo in draft.todo.iter().rev().filter(|todo| !todo.part.negative) {
                 if todo.is_local || self.keywords(todo.part.id).is_plain() {
                     beside.push(todo.part);
@@ -348,14 +353,14 @@ impl<'s> Algebra<'s> {
         self.fork(draft, &choices, base, (&trackers, &trail), kind)
     }
 
-    /// The schemas that must hold, or must not, if a schema holds.
+    /// Returns the schemas that must hold, or must not hold, if a schema holds.
     fn needed(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<Vec<Signed>> {
         let targets = self.targets(id, keywords)?;
         let positive = targets.iter().chain(&keywords.all_of).copied().map(Signed::plus);
         Some(positive.chain(keywords.not.map(Signed::minus)).collect())
     }
 
-    /// The choices that a schema leaves.
+    /// Returns the choices that a schema leaves open.
     fn choices(
         &mut self,
         id: SchemaId,
@@ -396,7 +401,7 @@ impl<'s> Algebra<'s> {
         choices
     }
 
-    /// The branches that may hold for values of a type.
+    /// Returns the branches that may hold for values of a type.
     pub(super) fn possible_branches(&mut self, branches: &[SchemaId], kind: TypeSet) -> Vec<SchemaId> {
         let is_possible = |branch: &SchemaId| {
             let node = self.node(*branch);
@@ -409,7 +414,7 @@ impl<'s> Algebra<'s> {
         node != NodeId::NEVER && self.types_of(Signed::plus(branch), BRANCH_TYPES_DEPTH).meets(kind)
     }
 
-    /// At least one of some branches holds.
+    /// Returns the choice "at least one of these branches holds".
     fn any_of(&mut self, branches: &[SchemaId], kind: TypeSet, is_tracked: bool) -> Choice {
         let mut possible: Vec<Signed> = Vec::new();
         for &branch in branches {
@@ -424,7 +429,7 @@ impl<'s> Algebra<'s> {
         if !is_tracked || possible.len() > MAX_BRANCHES_IN_SETS {
             return possible.into_iter().map(|branch| vec![branch]).collect();
         }
-        // Every set of branches that may hold together.
+        // Collects every set of branches that may hold together.
         let mut sets: Choice = Vec::new();
         for branch in possible {
             let mut more: Choice = vec![vec![branch]];
@@ -438,8 +443,8 @@ impl<'s> Algebra<'s> {
         sets
     }
 
-    /// Adds to each set of branches that the others do not hold. Where a keyword about what is not evaluated must fail, a branch that holds unseen would
-    /// be wrong.
+    /// Adds to each set of branches that the other branches do not hold. This is needed where a keyword about
+    /// unevaluated parts must fail: a further branch that holds could evaluate the violating part.
     fn exclude_others(&mut self, id: SchemaId, branches: &[SchemaId], sets: &mut Choice) {
         if branches.len() > MAX_BRANCHES_IN_SETS {
             let message = format!(
@@ -455,7 +460,7 @@ impl<'s> Algebra<'s> {
         }
     }
 
-    /// Adds that a schema does not hold.
+    /// Adds a schema that does not hold.
     fn add_negative(
         &mut self,
         keywords: &Keywords<'s>,
@@ -518,12 +523,13 @@ impl<'s> Algebra<'s> {
         Progress::of(drafts, draft)
     }
 
-    /// Whether every value of this type satisfies these, because only schemas of other types are negated.
+    /// Checks whether every value of this type satisfies these schemas, because they only negate schemas of other
+    /// types.
     fn always_holds(&mut self, way: &[Signed], kind: TypeSet) -> bool {
         way.iter().all(|part| part.negative && !self.types_of(part.flipped(), BRANCH_TYPES_DEPTH).meets(kind))
     }
 
-    /// Adds the ways in which a combinator of a schema fails; false after an error.
+    /// Adds the ways in which a combinator of a schema can fail. Returns false after an error.
     fn denials(&mut self, id: SchemaId, keywords: &Keywords<'s>, kind: TypeSet, ways: &mut Choice) -> bool {
         let Some(targets) = self.targets(id, keywords) else { return false };
         ways.extend(targets.iter().chain(&keywords.all_of).map(|&schema| vec![Signed::minus(schema)]));
@@ -532,7 +538,7 @@ impl<'s> Algebra<'s> {
                 ways.push(branches.iter().copied().map(Signed::minus).collect());
             }
         }
-        // Two branches of a `oneOf` hold.
+        // A `oneOf` also fails if two of its branches hold.
         for (i, &a) in keywords.one_of.iter().enumerate() {
             for &b in &keywords.one_of[..i] {
                 if !self.is_disjoint(a, b, kind) {
@@ -556,7 +562,7 @@ impl<'s> Algebra<'s> {
         true
     }
 
-    /// Continues with one draft for each combination of alternatives; clearly empty ones are left out.
+    /// Continues with one draft for each combination of alternatives. Clearly empty combinations are left out.
     fn fork(
         &mut self,
         draft: &mut Draft,
@@ -589,7 +595,7 @@ impl<'s> Algebra<'s> {
             for draft in &drafts {
                 for way in ways {
                     let mut copy = draft.clone();
-                    // After what the schema needs in any case, so that the order of the text is kept.
+                    // Inserted after the schemas that hold in any case, so that the order of the text is kept.
                     let base = base.min(copy.todo.len());
                     let later = way.iter().rev().map(|&part| Todo::new(part, trackers, trail));
                     copy.todo.splice(base..base, later);
@@ -608,8 +614,8 @@ impl<'s> Algebra<'s> {
         Progress::of(drafts, draft)
     }
 
-    /// Whether a case that is still in the making is clearly empty. What may join it may evaluate more keys and items, so that nothing follows from
-    /// those that are not evaluated yet.
+    /// Checks whether an unfinished case is clearly empty. Schemas that join later may evaluate more keys and items, so
+    /// nothing can be concluded yet from unevaluated ones.
     fn is_clearly_empty_draft(&mut self, case: &Case, kind: TypeSet) -> bool {
         if case.unevaluated.is_empty() {
             return self.is_clearly_empty_case(case, kind);
@@ -618,8 +624,9 @@ impl<'s> Algebra<'s> {
         self.is_clearly_empty_case(&case, kind)
     }
 
-    /// The alternatives of a choice between conditions on single keys, as lists of schemas without their combinators; `None` if it is not one. `local_way` is
-    /// the place of a way that is about the local keywords of its schema only.
+    /// Returns the alternatives of a choice between conditions on single keys, as lists of schemas without their
+    /// combinators. Returns `None` for any other choice. `local_way` is the index of the way that negates only the
+    /// local keywords of its schema.
     fn kept_choice(
         &mut self,
         ways: &[Vec<Signed>],
@@ -651,7 +658,7 @@ impl<'s> Algebra<'s> {
         Some(kept)
     }
 
-    /// Whether the local keywords of a schema are conditions on single keys that it names.
+    /// Checks whether the local keywords of a schema are conditions on single keys that it names.
     fn is_about_keys(&mut self, id: SchemaId) -> bool {
         let keywords = self.keywords(id);
         keywords.listed().is_none()
@@ -662,7 +669,8 @@ impl<'s> Algebra<'s> {
             && keywords.property_count.is_open()
     }
 
-    /// Works on drafts until each is finished, so that clearly empty ones do not multiply; `None` if there are too many.
+    /// Works on drafts until each is finished, so that clearly empty ones do not multiply. Returns `None` if there are
+    /// too many.
     fn finish_drafts(&mut self, drafts: Vec<Draft>, kind: TypeSet) -> Option<Vec<Draft>> {
         let limit = self.context.options.limits.cases.saturating_mul(4);
         let (mut done, mut work, mut steps): (Vec<Draft>, Vec<Draft>, usize) = (Vec::new(), drafts, 0);
@@ -691,7 +699,8 @@ impl<'s> Algebra<'s> {
         Some(done)
     }
 
-    /// The nodes whose union is the schema, if it consists of a single `anyOf`, `oneOf` or `allOf` of one schema.
+    /// Returns the nodes whose union is the schema, if it consists of a single `anyOf` or `oneOf`, or of an `allOf`
+    /// with one schema.
     pub(crate) fn union(&mut self, keywords: &Keywords<'s>) -> Option<Vec<NodeId>> {
         let is_lone = keywords.is_silent()
             && keywords.reference.is_none()
@@ -709,7 +718,7 @@ impl<'s> Algebra<'s> {
             ([], branches @ [_, ..], []) => Some(branches.iter().map(|&branch| self.node(branch)).collect()),
             ([], [], branches @ [_, ..]) => {
                 let ways = self.one_of(branches, TypeSet::ALL, &[]);
-                // Objects may be told apart where values of all types together are not.
+                // Branches may be disjoint for objects even where they are not for all types together.
                 if ways.iter().any(|way| way.len() > 1)
                     && branches
                         .iter()
@@ -723,13 +732,13 @@ impl<'s> Algebra<'s> {
         }
     }
 
-    /// The first schema of a case that lists its values.
+    /// Returns the first schema of a case that lists its values.
     pub(crate) fn listing(&mut self, case: &Case) -> Option<SchemaId> {
         case.positive().find(|&id| self.keywords(id).listed().is_some())
     }
 }
 
-/// Whether a case was met before. It is remembered. A short list is searched, a long one hashed.
+/// Checks whether a case was seen before, and remembers it. A short list is searched, a long one is hashed.
 fn is_known<'c>(
     seen: &mut FxHashSet<Case>,
     mut done: impl ExactSizeIterator<Item = &'c Case>,

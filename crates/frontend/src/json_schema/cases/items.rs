@@ -1,4 +1,4 @@
-//! Which schemas apply to an item of an array.
+//! Finds the schemas that apply to an item of an array.
 
 use super::super::schemas::{Dialect, Keywords, SchemaId};
 use super::Algebra;
@@ -6,7 +6,7 @@ use super::expand::{Case, Unevaluated};
 use super::node::Signed;
 
 impl Algebra<'_> {
-    /// The schemas that the item at a place must satisfy.
+    /// Returns the schemas that the item at index `place` must satisfy.
     pub(crate) fn item_parts(&mut self, case: &Case, place: usize) -> Vec<Signed> {
         let mut parts = Vec::with_capacity(case.locals.len());
         for id in case.positive() {
@@ -18,8 +18,8 @@ impl Algebra<'_> {
         parts
     }
 
-    /// The schema that `unevaluatedItems` applies to a place, unless the place is evaluated. Items that satisfy a
-    /// `contains` are evaluated as well, so its schema is an alternative.
+    /// Returns the schema that `unevaluatedItems` applies to the item at index `place`, unless that item is evaluated.
+    /// Items that satisfy a `contains` are evaluated as well, so its schema is an alternative.
     pub(crate) fn unevaluated_item(&mut self, unevaluated: &Unevaluated, place: usize) -> Option<SchemaId> {
         let mut choices: Vec<SchemaId> = Vec::new();
         for &id in &unevaluated.contributors {
@@ -39,7 +39,7 @@ impl Algebra<'_> {
     }
 }
 
-/// The schema that one schema has for the item at a place.
+/// Returns the schema that one set of keywords has for the item at index `place`.
 pub(crate) fn item(keywords: &Keywords<'_>, place: usize) -> Option<SchemaId> {
     keywords.prefix.get(place).copied().or(keywords.rest)
 }

@@ -1,11 +1,11 @@
-//! Questions about regular languages: is one empty, does it hold a text?
+//! Decides questions about regular languages: whether one is empty, and whether it contains a text.
 //!
-//! The grammar's expressions are translated to those of the automata crate, and a lazy automaton answers. Answers are
+//! The grammar's expressions are translated to those of the automata crate, and a lazy automaton decides. Answers are
 //! remembered by expression.
 //!
-//! Most intersections are not empty, and one text in all parts proves it. So the shortest text of each part is tried on
-//! the others first, which needs only their own small automata. The automaton of the whole may be as large as the
-//! product of its parts, and is built only if that fails.
+//! Most intersections are not empty, and a single text that is in all parts proves this. So the shortest text of each
+//! part is first tried on the other parts, which needs only their own small automata. The automaton of the whole
+//! intersection may be as large as the product of its parts, and is built only if no such text is found.
 
 use maskwright_automata as automata;
 use maskwright_grammar::{Expr, ExprId, GrammarBuilder};
@@ -14,26 +14,26 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::super::schemas::Window;
 use crate::translate::translate;
 
-/// What one question may cost.
+/// The limits for one question.
 pub(super) const LIMITS: automata::Limits =
     automata::Limits { states: 50_000, steps: 2_000_000, bytes: 64 << 20 };
 
-/// The same for a question whose answer would only save work.
+/// The limits for a question whose answer would only save work.
 const CHEAP: automata::Limits = automata::Limits { states: 2_000, steps: 10_000, bytes: 16 << 20 };
 
-/// So many expressions are looked at to count texts.
+/// The maximum number of expressions visited for counting texts.
 const COUNTED_EXPRS: u32 = 512;
 
-/// How many states all cheap questions may take together.
+/// The maximum number of states that all cheap questions may take together.
 const MAX_CHEAP_STATES: usize = 20_000;
 
-/// How many parts of an intersection are asked for their shortest text.
+/// The maximum number of parts of an intersection whose shortest text is tried.
 const MAX_ASKED_PARTS: usize = 16;
 
-/// Texts that are tried as members of an intersection, beside the shortest ones of its parts.
+/// Texts that are tried as members of an intersection, in addition to the shortest texts of its parts.
 const PROBES: [&str; 6] = ["", "a", "0", "zq", "A1_ ", "~~~~~~~~"];
 
-/// Characters that a text is extended by, and how many characters it may have then.
+/// Characters by which a text is extended, and the maximum number of characters of the result.
 const GROWTH: [&str; 12] = ["a", "0", "Z", "_", " ", "-", ".", "m", "7", "/", ":", "é"];
 const MAX_GROWN_CHARS: u32 = 20_000;
 
@@ -41,10 +41,10 @@ const MAX_GROWN_CHARS: u32 = 20_000;
 #[derive(Debug, Default)]
 pub(crate) struct Languages {
     empty: FxHashMap<ExprId, Option<bool>>,
-    /// Languages about which a cheap question found no answer.
+    /// Languages for which a cheap question found no answer.
     unclear: FxHashSet<ExprId>,
     machines: FxHashMap<ExprId, Option<Machine>>,
-    /// States that cheap questions took so far.
+    /// The number of states that cheap questions have taken.
     spent: usize,
 }
 
@@ -55,16 +55,16 @@ struct Machine {
 }
 
 impl Languages {
-    /// What finding the memberships of some languages may cost.
+    /// The limits for finding which sets of languages have a common text.
     pub(crate) const MEMBERSHIP_LIMITS: automata::Limits =
         automata::Limits { states: 20_000, steps: 1_000_000, bytes: 64 << 20 };
 
-    /// Records that the language is not empty, for one that is known beforehand.
+    /// Records that a language is known to be nonempty.
     pub(crate) fn assume_inhabited(&mut self, expr: ExprId) {
         self.empty.insert(expr, Some(false));
     }
 
-    /// Whether the language is empty; `None` if finding out takes too many steps.
+    /// Checks whether the language is empty. Returns `None` if the limits do not suffice.
     pub(crate) fn is_empty(&mut self, grammar: &GrammarBuilder, expr: ExprId) -> Option<bool> {
         if let Some(known) = self.known_empty(grammar, expr) {
             return known;
@@ -74,7 +74,7 @@ impl Languages {
         answer
     }
 
-    /// Whether the language is found to be empty at little cost.
+    /// Checks whether the language can be shown to be empty at little cost.
     pub(crate) fn is_clearly_empty(&mut self, grammar: &GrammarBuilder, expr: ExprId) -> bool {
         if let Some(known) = self.known_empty(grammar, expr) {
             return known == Some(true);
@@ -89,7 +89,7 @@ impl Languages {
         machine.is_empty()
     }
 
-    /// The answer, if it is known or seen without building the automaton of the whole.
+    /// Returns the answer if it is known, or can be found without building the automaton of the whole expression.
     #[expect(clippy::option_option, reason = "the outer one says whether there is an answer")]
     fn known_empty(&mut self, grammar: &GrammarBuilder, expr: ExprId) -> Option<Option<bool>> {
         if let Some(&known) = self.empty.get(&expr) {
@@ -108,10 +108,10 @@ impl Languages {
         None
     }
 
-    /// Whether one of a few texts is in all parts of an intersection.
+    /// Checks whether one of a few texts is in all parts of an intersection.
     fn has_witness(&mut self, grammar: &GrammarBuilder, expr: ExprId) -> bool {
         let Expr::And(parts) = grammar.expr(expr) else { return false };
-        // The shortest texts of the parts are no help to find a long one.
+        // The shortest texts of the parts do not help to find a long text.
         if parts.iter().any(|part| matches!(grammar.expr(*part), Expr::Repeat { min: 64.., .. })) {
             return false;
         }
@@ -138,8 +138,8 @@ impl Languages {
         machine.as_mut()
     }
 
-    /// Whether no text of `language` has a length in the window; `both` is the intersection of the two. `None` if finding
-    /// out takes too many steps.
+    /// Checks whether no text of `language` has a length in the window; `both` is the intersection of the two. Returns
+    /// `None` if the limits do not suffice.
     pub(crate) fn is_empty_within(
         &mut self,
         grammar: &GrammarBuilder,
@@ -147,7 +147,7 @@ impl Languages {
         window: Window,
         both: ExprId,
     ) -> Option<bool> {
-        // The shortest text, or one that is grown from it, nearly always proves the opposite without any counting.
+        // The shortest text, or an extension of it, nearly always has such a length, and no counting is needed.
         if let Some(machine) = self.machine(grammar, language)
             && machine.grows_into(window) == Some(true)
         {
@@ -156,8 +156,8 @@ impl Languages {
         self.is_empty(grammar, both)
     }
 
-    /// The sets of these languages that some text is in, each with such a text, and the number of states that tell
-    /// them apart. At most `most` + 1 sets are searched. `None` if that takes too many steps.
+    /// Returns the sets of these languages that have a common text, each with such a text, and the number of states
+    /// needed to distinguish them. Searches at most `most` + 1 sets. Returns `None` if the limits do not suffice.
     pub(crate) fn memberships(
         grammar: &GrammarBuilder,
         languages: &[ExprId],
@@ -172,7 +172,7 @@ impl Languages {
         automata::memberships(&mut exprs, universe, &roots, &Self::MEMBERSHIP_LIMITS, most).ok()
     }
 
-    /// All texts of the language, if there are at most `most` and they are found at little cost.
+    /// Returns all texts of the language, if there are at most `most` and they are found at little cost.
     pub(crate) fn texts(grammar: &GrammarBuilder, expr: ExprId, most: usize) -> Option<Vec<String>> {
         if is_clearly_inhabited(grammar, expr) && is_infinite(grammar, expr) {
             return None;
@@ -183,12 +183,12 @@ impl Languages {
         texts.into_iter().map(|text| String::from_utf8(text).ok()).collect()
     }
 
-    /// Whether there are no more than `most` texts, as far as that can be read off the expression.
+    /// Checks whether the expression shows that there are at most `most` texts.
     pub(crate) fn has_few(grammar: &GrammarBuilder, expr: ExprId, most: usize) -> bool {
         count(grammar, expr, most, &mut { COUNTED_EXPRS }) <= most
     }
 
-    /// Whether a text is in the language; `None` if finding out takes too many steps.
+    /// Checks whether a text is in the language. Returns `None` if the limits do not suffice.
     pub(crate) fn contains(&mut self, grammar: &GrammarBuilder, expr: ExprId, text: &str) -> Option<bool> {
         let machine = self.machine(grammar, expr)?;
         let end = machine.automaton.run(machine.start, text.as_bytes()).ok()?;
@@ -209,7 +209,7 @@ impl Machine {
         self.automaton.is_dead(self.start)
     }
 
-    /// Whether a text with a length in the window is found by extending the shortest text.
+    /// Tries to extend the shortest text to a length in the window. Returns `Some(true)` on success.
     fn grows_into(&mut self, window: Window) -> Option<bool> {
         let (mut state, mut written) = (self.start, 0u32);
         for _ in 0..4 {
@@ -230,7 +230,7 @@ impl Machine {
         None
     }
 
-    /// A state after one more character that is not dead; the same state if possible.
+    /// Returns a live state that is one character further; the same state if possible.
     fn one_more(&mut self, state: u32) -> Option<u32> {
         let mut other = None;
         for character in GROWTH {
@@ -246,8 +246,8 @@ impl Machine {
     }
 }
 
-/// Whether a language is obviously not empty: it has neither intersection nor complement, or only single words are
-/// removed from infinitely many texts.
+/// Checks whether a language is obviously not empty: it has neither intersection nor complement, or it removes only
+/// single words from infinitely many texts.
 fn is_clearly_inhabited(grammar: &GrammarBuilder, expr: ExprId) -> bool {
     match grammar.expr(expr) {
         Expr::Not(inner) => is_words(grammar, *inner),
@@ -266,7 +266,8 @@ fn is_clearly_inhabited(grammar: &GrammarBuilder, expr: ExprId) -> bool {
     }
 }
 
-/// How many texts match at most; more than `most` if there are more, or if it takes too many steps to tell.
+/// Returns an upper bound on the number of texts. The result is above `most` if the bound is, or if too many
+/// expressions would have to be visited.
 fn count(grammar: &GrammarBuilder, expr: ExprId, most: usize, left: &mut u32) -> usize {
     let Some(less) = left.checked_sub(1) else { return most + 1 };
     *left = less;
@@ -295,7 +296,7 @@ fn count(grammar: &GrammarBuilder, expr: ExprId, most: usize, left: &mut u32) ->
     all.min(most + 1)
 }
 
-/// Whether an expression is a list of words.
+/// Checks whether an expression is a list of words.
 fn is_words(grammar: &GrammarBuilder, expr: ExprId) -> bool {
     let is_word = |id: ExprId| matches!(grammar.expr(id), Expr::Bytes(_) | Expr::Empty);
     match grammar.expr(expr) {
@@ -304,13 +305,13 @@ fn is_words(grammar: &GrammarBuilder, expr: ExprId) -> bool {
     }
 }
 
-/// Whether a plain expression that is not empty matches infinitely many texts.
+/// Checks whether a plain, nonempty expression matches infinitely many texts.
 fn is_infinite(grammar: &GrammarBuilder, root: ExprId) -> bool {
-    // The builder keeps no repetition of nothing, and no part that matches nothing.
+    // The builder keeps no repetition of the empty text, and no part that matches nothing.
     let mut work = vec![(root, 0)];
     while let Some((id, depth)) = work.pop() {
         match grammar.expr(id) {
-            // Of what is clearly inhabited, only words are excluded.
+            // In a clearly inhabited expression, a complement excludes only words.
             Expr::Repeat { max: None, .. } | Expr::Not(_) => return true,
             expr if depth < 64 => work.extend(expr.operands().iter().map(|operand| (*operand, depth + 1))),
             _ => {}
@@ -319,7 +320,8 @@ fn is_infinite(grammar: &GrammarBuilder, root: ExprId) -> bool {
     false
 }
 
-/// Whether an expression has neither intersection nor complement. Then only [`Expr::Never`] is empty.
+/// Checks whether an expression has neither intersection nor complement. Such an expression is empty only if it is
+/// [`Expr::Never`].
 fn is_plain(grammar: &GrammarBuilder, root: ExprId) -> bool {
     let mut seen = FxHashSet::default();
     let mut work = vec![root];

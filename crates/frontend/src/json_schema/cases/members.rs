@@ -1,4 +1,4 @@
-//! Which schemas apply to a key of an object.
+//! Finds the schemas that apply to a key of an object.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use super::expand::{Case, Kept, Unevaluated};
 use super::language::LIMITS;
 use super::node::Signed;
 
-/// With more schemas than this, an index finds those that name a key.
+/// The maximum number of schemas without an index of those that name a key.
 const MAX_SCHEMAS_WITHOUT_INDEX: usize = 16;
 
-/// A case of objects, its schemas sorted by sign.
+/// A case of objects, with its schemas separated by sign.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectCase<'s> {
     pub(crate) positive: Vec<SchemaId>,
     pub(crate) negative: Vec<SchemaId>,
     pub(crate) unevaluated: Vec<Unevaluated>,
-    /// Those that some key must violate.
+    /// The `unevaluatedProperties` that some key must violate.
     pub(crate) denied: Vec<Unevaluated>,
     /// See [`Case::choices`].
     pub(crate) choices: Vec<Kept>,
@@ -29,12 +29,12 @@ pub(crate) struct ObjectCase<'s> {
     index: Option<Index<'s>>,
 }
 
-/// Which positive schemas may apply to a key, by their places.
+/// The positive schemas that may apply to a key, by their positions.
 #[derive(Clone, Debug, Default)]
 struct Index<'s> {
     /// Schemas that apply only to the keys that they name.
     by_name: FxHashMap<&'s str, Vec<usize>>,
-    /// All others.
+    /// All other schemas.
     general: Vec<usize>,
 }
 
@@ -64,7 +64,7 @@ impl ObjectCase<'_> {
         }
     }
 
-    /// The positive schemas that may apply to a key, in their order.
+    /// Returns the positive schemas that may apply to a key, in order.
     fn applying(&self, name: &str) -> Cow<'_, [SchemaId]> {
         let Some(index) = &self.index else { return Cow::Borrowed(&self.positive) };
         let naming = index.by_name.get(name).map_or(&[][..], |places| places);
@@ -75,7 +75,7 @@ impl ObjectCase<'_> {
 }
 
 impl<'s> Algebra<'s> {
-    /// A case of objects that is asked about many keys.
+    /// Prepares a case of objects for questions about many keys.
     pub(crate) fn object_case(&mut self, case: &Case) -> ObjectCase<'s> {
         let mut object = ObjectCase::new(case);
         if object.positive.len() <= MAX_SCHEMAS_WITHOUT_INDEX {
@@ -100,7 +100,7 @@ impl<'s> Algebra<'s> {
         object
     }
 
-    /// The schemas that the value of a key must satisfy; `None` if the key is forbidden.
+    /// Returns the schemas that the value of a key must satisfy, or `None` if the key is forbidden.
     pub(crate) fn member_parts(&mut self, object: &ObjectCase<'s>, name: &str) -> Option<Vec<Signed>> {
         let applying = object.applying(name);
         let mut parts = Vec::with_capacity(applying.len());
@@ -120,14 +120,14 @@ impl<'s> Algebra<'s> {
         (!is_forbidden).then_some(parts)
     }
 
-    /// The schema that `unevaluatedProperties` applies to a key with this name.
+    /// Returns the schema that `unevaluatedProperties` applies to the key `name`, if any.
     pub(crate) fn unevaluated_member(&mut self, unevaluated: &Unevaluated, name: &str) -> Option<SchemaId> {
         self.unevaluated_property(unevaluated, |this, id, keywords| {
             keywords.properties.contains_key(name) || !this.matching_patterns(id, keywords, name).is_empty()
         })
     }
 
-    /// The schemas that one schema has for the value of a key.
+    /// Returns the schemas that one schema has for the value of a key.
     pub(crate) fn member_schemas(
         &mut self,
         id: SchemaId,
@@ -143,7 +143,7 @@ impl<'s> Algebra<'s> {
         found
     }
 
-    /// The schemas of the patterns that match a key.
+    /// Returns the schemas of the patterns that match a key.
     fn matching_patterns(&mut self, id: SchemaId, keywords: &Keywords<'s>, name: &str) -> Vec<SchemaId> {
         let patterns = keywords.pattern_properties.iter();
         patterns
@@ -160,14 +160,14 @@ impl<'s> Algebra<'s> {
         })
     }
 
-    /// Stops because a question about a regular language is too expensive.
+    /// Stops lowering because a question about a regular language is too expensive.
     pub(crate) fn exceed_language(&mut self, id: SchemaId, keyword: &'static str, what: &str) {
         let message = format!("{what} takes more than {} states or {} steps", LIMITS.states, LIMITS.steps);
         let help = "use simpler patterns, or smaller counts in them";
         self.context.halt(self.path(id), keyword, message, help);
     }
 
-    /// The schema that `unevaluatedProperties` applies to a key, unless a schema of the case evaluates the key.
+    /// Returns the schema that `unevaluatedProperties` applies to a key, unless a schema of the case evaluates the key.
     pub(crate) fn unevaluated_property(
         &mut self,
         unevaluated: &Unevaluated,

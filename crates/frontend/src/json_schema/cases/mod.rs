@@ -1,30 +1,30 @@
-//! The algebra of cases: what a set of schemas means together.
+//! The algebra of cases: computes the meaning of a set of schemas.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | [`node`] | sets of signed schemas, with references followed |
-//! | [`expand`] | combinators turned into cases: conjunctions of local keywords |
+//! | [`expand`] | combinators expanded into cases: conjunctions of local keywords |
 //! | [`one_of`] | which branches of a `oneOf` can hold together |
-//! | [`overlap`], [`alike`] | which conjunctions are clearly empty, which schemas say the same |
+//! | [`overlap`], [`alike`] | which conjunctions are clearly empty, which schemas have the same meaning |
 //! | [`validate`] | whether one JSON value satisfies a schema |
 //! | [`members`], [`items`] | which schemas apply to a key, or to an item |
-//! | [`derived`] | schemas that are in no document |
+//! | [`derived`] | schemas that occur in no document |
 //! | [`text`], [`combined`] | the strings of a case as a regular language |
 //! | [`language`] | questions about regular languages |
 //!
 //! # Cases
 //!
 //! A *node* is a set of signed schemas: `{+a, −b}` are the values that satisfy a but not b. A node is expanded for one
-//! JSON type at a time. `{"anyOf": [{"type": "null"}, {"minLength": 3}]}` has one case for strings, `minLength: 3`,
-//! and one for arrays, without any condition. Looking at one type at a time keeps keywords about other types out: the
-//! negation of `{"type": "string", "pattern": "x"}` is, for numbers, simply true.
+//! JSON type at a time. `{"anyOf": [{"type": "null"}, {"minLength": 3}]}` has one case for strings, `minLength: 3`, and
+//! one for arrays, without any condition. Expanding one type at a time leaves out keywords about other types: the
+//! negation of `{"type": "string", "pattern": "x"}` is simply true for numbers.
 //!
-//! The local keywords of a schema are one conjunction for each type, and so is their negation. So only combinators
+//! For each type, the local keywords of a schema are one conjunction, and so is their negation. So only combinators
 //! split a node into several cases.
 //!
-//! The algebra reads the store of schemas and knows nothing about white space, spelling or rules; that is the
-//! emitter's. Strings are the exception: whether a conjunction of patterns is empty is a question about regular
-//! languages, so the algebra builds these as expressions of the grammar, and the emitter uses them as they are.
+//! The algebra reads the store of schemas. White space, spelling and rules are the emitter's concern. Strings are the
+//! exception: whether a conjunction of patterns is empty is a question about regular languages, so the algebra builds
+//! these as expressions of the grammar, and the emitter uses them unchanged.
 
 mod alike;
 mod combined;
@@ -70,13 +70,13 @@ pub(crate) const KINDS: [TypeSet; 4] = [TypeSet::STRING, TypeSet::NUMBER, TypeSe
 /// The values of the other types.
 pub(crate) static SCALARS: [Value<'static>; 3] = [Value::Null, Value::Bool(true), Value::Bool(false)];
 
-/// Answers questions about schemas, and remembers the answers.
+/// Decides questions about schemas, and remembers the answers.
 #[derive(Debug)]
 pub(crate) struct Algebra<'s> {
     pub(crate) context: Context<'s>,
     schemas: Schemas<'s>,
     derived: Derived<'s>,
-    /// Which schemas were visited, and which are the target of a reference that was followed.
+    /// For each schema, whether it was visited, and whether a reference to it was followed.
     visited: Vec<bool>,
     referenced: Vec<bool>,
     nodes: Nodes,
@@ -89,11 +89,11 @@ pub(crate) struct Algebra<'s> {
     pub(crate) character: ExprId,
     pub(crate) languages: Languages,
     patterns: FxHashMap<&'s str, Option<ExprId>>,
-    /// By name, and whether it is the wide language.
+    /// By name, and whether it is the larger language for use under a negation.
     formats: FxHashMap<(&'s str, bool), ExprId>,
     /// See [`Self::has_narrow_format`].
     narrow: FxHashMap<SchemaId, bool>,
-    /// Addresses of documents that a reference names and that are not loaded.
+    /// The addresses of documents that a reference names and that are not loaded.
     pub(crate) missing: Vec<String>,
     /// Whether a reference depends on the dynamic scope.
     pub(crate) needs_scopes: bool,
@@ -125,13 +125,13 @@ impl<'s> Algebra<'s> {
         }
     }
 
-    /// For doing the same work again: schemas and nodes keep their numbers, and nothing else is kept.
+    /// Prepares for lowering once more: schemas and nodes keep their numbers, everything else is dropped.
     pub(crate) fn again(self) -> Self {
         let Self { context, schemas, derived, nodes, .. } = self;
         Self { derived, nodes, ..Self::new(context.again(), schemas) }
     }
 
-    /// The node of the whole document.
+    /// Returns the node of the whole document.
     pub(crate) fn root(&mut self) -> NodeId {
         self.node(self.schemas.root())
     }
@@ -140,12 +140,12 @@ impl<'s> Algebra<'s> {
         self.schemas.get(id).unwrap_or_else(|| self.derived.get(id.index() - self.schemas.len()))
     }
 
-    /// The place of a schema.
+    /// Returns the place of a schema.
     pub(crate) fn path(&self, id: SchemaId) -> PathId {
         self.schema(id).path
     }
 
-    /// The place of the first of some schemas.
+    /// Returns the place of the first of some schemas.
     pub(crate) fn path_of(&self, members: &[Signed]) -> PathId {
         members.first().map_or(PathId::ROOT, |member| self.path(member.id))
     }
@@ -154,17 +154,17 @@ impl<'s> Algebra<'s> {
         self.schema(id).dialect
     }
 
-    /// Whether a schema is the word `false`.
+    /// Checks whether a schema is the literal `false`.
     pub(crate) fn is_false(&self, id: SchemaId) -> bool {
         self.schema(id).is_false
     }
 
-    /// Whether a reference to the schema was followed.
+    /// Checks whether a reference to the schema was followed.
     pub(crate) fn is_referenced(&self, id: SchemaId) -> bool {
         self.referenced.get(id.index()).is_some_and(|known| *known)
     }
 
-    /// What a schema says. The first visit puts it into the report.
+    /// Returns the keywords of a schema. The first visit adds its lines to the report.
     pub(crate) fn keywords(&mut self, id: SchemaId) -> Rc<Keywords<'s>> {
         if let Some(visited) = self.visited.get_mut(id.index())
             && !core::mem::replace(visited, true)
@@ -178,14 +178,14 @@ impl<'s> Algebra<'s> {
         self.schema(id).keywords.clone()
     }
 
-    /// The schema that a reference leads to.
+    /// Returns the schema that a reference leads to.
     fn target(&mut self, reference: &Reference<'_>) -> Option<SchemaId> {
         let target = *reference.target.as_ref().ok()?;
         self.referenced[target.index()] = true;
         Some(target)
     }
 
-    /// The same; if the reference leads to nothing, that is an error of the schema `from`.
+    /// Like `target`, but reports an error of the schema `from` if the reference leads to nothing.
     fn resolve(&mut self, from: SchemaId, reference: &Reference<'_>) -> Option<SchemaId> {
         if let Err(miss) = &reference.target {
             let (reason, message, help) = miss.explain(reference.text);
@@ -199,7 +199,8 @@ impl<'s> Algebra<'s> {
         self.target(reference)
     }
 
-    /// The targets of all references of a schema; `None`, and an error, if one leads to nothing.
+    /// Returns the targets of all references of a schema. Returns `None`, and reports an error, if one leads to
+    /// nothing.
     fn targets(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> Option<Vec<SchemaId>> {
         let references = keywords.reference.iter().chain(&keywords.dynamic_reference);
         references.map(|reference| self.resolve(id, reference)).collect()

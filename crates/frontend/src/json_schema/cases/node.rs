@@ -1,8 +1,8 @@
 //! Nodes: sets of signed schemas.
 //!
-//! `{+a, +b, −c}` are the values that satisfy a and b but not c. Equal sets have equal ids, so that recursion through
-//! conjunction and negation closes. The order of the members is kept, because it is the order in which the keys of
-//! merged objects are written.
+//! `{+a, +b, −c}` are the values that satisfy a and b but not c. Equal lists of members have equal ids, so that
+//! recursion through conjunction and negation ends. The order of the members is kept, because the keys of merged
+//! objects are written in this order.
 //!
 //! Nearly all nodes are a single positive schema. Such a node is encoded as the id of the schema.
 
@@ -14,10 +14,10 @@ use super::super::schemas::SchemaId;
 use super::super::types::TypeSet;
 use super::Algebra;
 
-/// Up to this many members are searched one by one. More are hashed.
+/// The maximum number of members that are searched linearly. More are hashed.
 const MAX_SEARCHED_MEMBERS: usize = 32;
 
-/// A schema that must hold, or must not.
+/// A schema that must hold, or must not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Signed {
     pub(crate) id: SchemaId,
@@ -59,7 +59,7 @@ impl NodeId {
         Self(id.0 << 1)
     }
 
-    /// The only member, if it is a single positive schema.
+    /// Returns the only member, if the node is a single positive schema.
     pub(crate) fn as_single(self) -> Option<SchemaId> {
         (self.0 & 1 == 0).then_some(SchemaId(self.0 >> 1))
     }
@@ -67,7 +67,7 @@ impl NodeId {
 
 impl Nodes {
     pub(super) fn new() -> Self {
-        // The sets of `ANY` and `NEVER`. The second one is never used.
+        // The entries of `ANY` and `NEVER`. The second one is never used.
         Self { sets: vec![Box::default(), Box::default()], known: FxHashMap::default() }
     }
 
@@ -78,7 +78,7 @@ impl Nodes {
         }
     }
 
-    /// The first schema of a set.
+    /// Returns the first schema of a set.
     fn first(&self, node: NodeId) -> Option<SchemaId> {
         self.sets[(node.0 >> 1) as usize].first().map(|member| member.id)
     }
@@ -101,18 +101,18 @@ impl Nodes {
 }
 
 impl Algebra<'_> {
-    /// The members of a node.
+    /// Returns the members of a node.
     pub(crate) fn members(&self, node: NodeId) -> Vec<Signed> {
         self.nodes.members(node)
     }
 
-    /// The place of the first member of a node.
+    /// Returns the place of the first member of a node.
     pub(crate) fn node_path(&self, node: NodeId) -> Option<PathId> {
         let first = node.as_single().or_else(|| self.nodes.first(node));
         first.map(|id| self.path(id))
     }
 
-    /// The node of one schema.
+    /// Returns the node of one schema.
     pub(crate) fn node(&mut self, id: SchemaId) -> NodeId {
         let Some(id) = self.followed(id) else { return NodeId::NEVER };
         let keywords = self.keywords(id);
@@ -123,7 +123,8 @@ impl Algebra<'_> {
         if keywords.is_silent() && keywords.is_plain() { NodeId::ANY } else { NodeId::single(id) }
     }
 
-    /// The node of some signed schemas. References are followed, and schemas that allow everything are left out.
+    /// Returns the node of some signed schemas. References are followed, and schemas that allow everything are left
+    /// out.
     pub(crate) fn node_of(&mut self, parts: &[Signed]) -> NodeId {
         if let [Signed { id, negative: false }] = *parts {
             return self.node(id);
@@ -135,7 +136,7 @@ impl Algebra<'_> {
             let part = Signed { id, negative };
             let keywords = self.keywords(id);
             if keywords.is_plain() && (keywords.is_silent() || keywords.types.is_empty()) {
-                // Everything or nothing, and a negative sign swaps the two.
+                // Such a schema allows everything or nothing, and a negative sign swaps the two.
                 if keywords.types.is_empty() != negative {
                     if !negative {
                         self.clash_of_nothing(id);
@@ -163,9 +164,9 @@ impl Algebra<'_> {
         self.nodes.intern(&members)
     }
 
-    /// The node of a conjunction, which is [`NodeId::NEVER`] also if it is clearly empty.
+    /// Returns the node of a conjunction, or [`NodeId::NEVER`] if the conjunction is clearly empty.
     pub(crate) fn possible_node_of(&mut self, parts: &[Signed]) -> NodeId {
-        /// How many steps into the value are examined.
+        /// The number of steps into the value that are examined.
         const DEPTH: usize = 3;
         let node = self.node_of(parts);
         let is_empty =
@@ -182,7 +183,8 @@ impl Algebra<'_> {
         }
     }
 
-    /// Follows a schema that is only a reference to its target. `None`, and an error, if it leads to nothing.
+    /// Follows a schema that is only a reference to its target. Returns `None`, and reports an error, if it leads to
+    /// nothing.
     pub(crate) fn followed(&mut self, mut id: SchemaId) -> Option<SchemaId> {
         let mut passed: Vec<SchemaId> = Vec::new();
         loop {
@@ -191,7 +193,7 @@ impl Algebra<'_> {
             if self.context.is_halted() {
                 return None;
             }
-            // Beyond 8 references, only powers of two are checked. That keeps long chains linear, and a circle is
+            // Beyond 8 references, the check runs only at powers of two. This keeps long chains linear, and a circle is
             // found a little later.
             if (passed.len() <= 8 || passed.len().is_power_of_two()) && passed.contains(&id) {
                 self.refuse_circle(id);
@@ -209,19 +211,20 @@ impl Algebra<'_> {
         self.context.problem(Reason::Reference, self.path(id), "$ref", message, help);
     }
 
-    /// The types that values of all these schemas may have. The set may be too large.
+    /// Returns the types that values of all these schemas may have. The result may contain types that are impossible.
     pub(crate) fn types_of_all(&mut self, members: &[Signed], depth: usize) -> TypeSet {
         members.iter().fold(TypeSet::ALL, |types, &member| types & self.types_of(member, depth))
     }
 
-    /// The types that values of a schema may have, with combinators up to this depth. The set may be too large.
+    /// Returns the types that values of a schema may have, with combinators up to this depth. The result may contain
+    /// types that are impossible.
     pub(super) fn types_of(&mut self, part: Signed, depth: usize) -> TypeSet {
         let keywords = self.keywords(part.id);
         let mut types = keywords.types;
         if part.negative {
-            // A type is certainly excluded only if `type` is the only keyword.
+            // A negated schema excludes a type with certainty only if `type` is its only keyword.
             let is_bare = keywords.is_plain() && keywords.asserted.is_empty() && keywords.listed().is_none();
-            // Without the integers, other numbers remain.
+            // If only integers are excluded, other numbers remain.
             let excluded = if types.covers(TypeSet::NUMBER) { types } else { types.without(TypeSet::NUMBER) };
             return if is_bare { TypeSet::ALL.without(excluded) } else { TypeSet::ALL };
         }

@@ -1,8 +1,8 @@
-//! `oneOf`: which branches can hold together.
+//! `oneOf`: finds the branches that can hold together.
 //!
-//! Exactly one branch holds, so a branch excludes all others. But a negative sign is needed only for a pair of
-//! branches that have a value in common. Almost all real `oneOf`s are told apart by a required key whose `const` differs
-//! (a *tag*), by type, or by closed sets of keys; then no sign is needed at all.
+//! Exactly one branch holds, so a branch excludes all others. But a negative sign is needed only for pairs of branches
+//! with a common value. Almost all real `oneOf`s have branches that are disjoint by a required key with a different
+//! `const` (a *tag*), by type, or by closed sets of keys. Then no sign is needed.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,26 +15,26 @@ use super::expand::Choice;
 use super::node::Signed;
 use super::overlap::{FLATTEN_DEPTH, Flat};
 
-/// How many pairs of branches of a `oneOf` may overlap. Each costs two negative signs.
+/// The maximum number of overlapping pairs of branches of a `oneOf`. Each pair costs two negative signs.
 const MAX_OVERLAPPING_PAIRS: usize = 20_000;
 
-/// How many pairs of branches are compared.
+/// The maximum number of pairs of branches that are compared.
 const MAX_COMPARED_PAIRS: usize = 200_000;
 
-/// Of up to this many branches, all pairs are compared.
+/// The maximum number of branches of which all pairs are compared.
 const MAX_BRANCHES_FOR_ALL_PAIRS: usize = 32;
 
-/// What tells a branch apart from others.
+/// The properties of a branch that distinguish it from others.
 enum Profile<'s> {
-    /// The only values that it allows.
+    /// The only values that the branch allows.
     Listed(&'s [Value<'s>]),
-    /// The keys that an object must have, and those that it may have. Both are unknown if values of other types are
-    /// allowed.
+    /// The keys that an object must have, and those that it may have. Both are unknown if the branch allows values of
+    /// other types.
     Object { required: Vec<&'s str>, keys: Option<Vec<&'s str>> },
 }
 
 impl<'s> Algebra<'s> {
-    /// Exactly one of some branches holds, beside some other schemas.
+    /// Returns the choice "exactly one of these branches holds", given that the schemas of `beside` hold.
     pub(super) fn one_of(&mut self, branches: &[SchemaId], kind: TypeSet, beside: &[Signed]) -> Choice {
         let possible = self.possible_branches(branches, kind);
         let mut ways: Choice = possible.iter().map(|&branch| vec![Signed::plus(branch)]).collect();
@@ -67,10 +67,10 @@ impl<'s> Algebra<'s> {
         ways
     }
 
-    /// The pairs of branches that may have a value in common; `None` if there are too many.
+    /// Returns the pairs of branches that may have a common value, or `None` if there are too many.
     ///
-    /// Of many branches, not every pair is compared: most are told apart by a value that only one of them lists, or
-    /// by a key that one requires and the other does not allow.
+    /// With many branches, not every pair is compared: most are disjoint because only one of them lists a value, or
+    /// because one requires a key that the other does not allow.
     fn comparable_pairs(&mut self, branches: &[SchemaId], kind: TypeSet) -> Option<Vec<(usize, usize)>> {
         if branches.len() <= MAX_BRANCHES_FOR_ALL_PAIRS {
             let pairs = (0..branches.len()).flat_map(|i| (i + 1..branches.len()).map(move |j| (i, j)));
@@ -139,7 +139,7 @@ impl<'s> Algebra<'s> {
         Profile::Object { required, keys }
     }
 
-    /// Whether all branches require one key whose listed values tell them apart.
+    /// Checks whether all branches require the same key and list different values for it.
     fn is_tagged(&mut self, branches: &[SchemaId], kind: TypeSet) -> bool {
         let Some(&first) = branches.first() else { return true };
         for &branch in branches {

@@ -1,8 +1,8 @@
-//! Which conjunctions are clearly empty.
+//! Proves that conjunctions are empty, where a proof is cheap.
 //!
-//! "Clearly" means without emitting anything. A yes is a proof; a no means only that no proof was found. The questions
-//! come from [`super::expand`], where a yes saves a sign or a case. So they must be cheap: the depth and the number of
-//! questions are bounded, and answers are remembered.
+//! "Clearly empty" means that this is found without emitting anything. A yes is a proof; a no means only that no proof
+//! was found. [`super::expand`] asks these questions, and a yes saves a sign or a case. So the questions must be cheap:
+//! their depth and number are bounded, and the answers are remembered.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,28 +15,28 @@ use super::members::ObjectCase;
 use super::node::Signed;
 use super::{Algebra, KINDS, SCALARS};
 
-/// How many steps into the value are examined.
+/// The number of steps into the value that are examined.
 const MAX_DEPTH: usize = 4;
 
-/// How many questions are answered in all. After that, every answer is no.
+/// The maximum number of questions in all. After that, every answer is no.
 const MAX_QUESTIONS: usize = 200_000;
 
-/// What a question about a conjunction of patterns counts for.
+/// The number of questions for which a conjunction of patterns counts.
 const QUESTIONS_PER_LANGUAGE: usize = 100;
 
-/// How many listed values are tried one by one.
+/// The maximum number of listed values that are tried one by one.
 const MAX_TRIED_VALUES: usize = 64;
 
-/// How many of the first items are examined.
+/// The number of first items that are examined.
 const MAX_TRIED_ITEMS: u32 = 4;
 
-/// Arrays with more places of their own are not compared.
+/// The maximum length of `prefixItems` in arrays that are compared.
 const MAX_TRIED_PLACES: usize = 16;
 
-/// Choices of more branches are not examined.
+/// The maximum number of branches of a choice that is examined.
 const MAX_TRIED_BRANCHES: usize = 16;
 
-/// How deep combinators are followed to collect what holds without a choice.
+/// The depth to which combinators are followed to collect the schemas that hold without a choice.
 pub(super) const FLATTEN_DEPTH: usize = 8;
 
 /// The answers so far.
@@ -46,7 +46,7 @@ pub(super) struct Memo {
     questions: usize,
 }
 
-/// What holds without a choice, and the choices.
+/// The schemas that hold without a choice, and the choices.
 #[derive(Default)]
 pub(super) struct Flat {
     locals: Vec<Signed>,
@@ -54,19 +54,19 @@ pub(super) struct Flat {
 }
 
 impl Flat {
-    /// The schemas that must hold.
+    /// Returns the schemas that must hold.
     pub(super) fn positive(&self) -> impl Iterator<Item = SchemaId> {
         self.locals.iter().filter(|local| !local.negative).map(|local| local.id)
     }
 }
 
 impl<'s> Algebra<'s> {
-    /// Whether two schemas clearly have no value of these types in common.
+    /// Checks whether two schemas clearly have no common value of these types.
     pub(super) fn is_disjoint(&mut self, a: SchemaId, b: SchemaId, types: TypeSet) -> bool {
         self.is_clearly_empty(&[Signed::plus(a), Signed::plus(b)], types, MAX_DEPTH)
     }
 
-    /// The same for values that satisfy the local keywords of some other schemas.
+    /// Like [`Self::is_disjoint`], for values that satisfy the local keywords of the schemas in `beside`.
     pub(super) fn is_disjoint_beside(
         &mut self,
         a: SchemaId,
@@ -87,7 +87,7 @@ impl<'s> Algebra<'s> {
         self.is_empty_for(&flat, types, MAX_DEPTH)
     }
 
-    /// Whether clearly no value of these types satisfies all of these.
+    /// Checks whether clearly no value of these types satisfies all these schemas.
     pub(super) fn is_clearly_empty(&mut self, parts: &[Signed], types: TypeSet, depth: usize) -> bool {
         if depth == 0 || self.overlaps.questions > MAX_QUESTIONS {
             return false;
@@ -107,7 +107,7 @@ impl<'s> Algebra<'s> {
             return true;
         }
         self.overlaps.questions += 1;
-        // While the answer is searched, it is no: a circle proves nothing.
+        // The answer is no while it is being computed: a circle proves nothing.
         self.overlaps.answers.insert(key.clone(), false);
         let answer = self.prove_empty(&key.0, types, depth);
         if answer {
@@ -116,7 +116,7 @@ impl<'s> Algebra<'s> {
         answer
     }
 
-    /// Whether a schema holds and one that says the same does not.
+    /// Checks whether the parts contain a schema and the negation of a schema with the same meaning.
     fn has_opposites(&mut self, parts: &[Signed]) -> bool {
         parts
             .iter()
@@ -143,9 +143,9 @@ impl<'s> Algebra<'s> {
         !KINDS.iter().any(|&kind| types.meets(kind) && !self.is_empty_for(&flat, kind, depth))
     }
 
-    /// Whether clearly no value of one type is possible.
+    /// Checks whether clearly no value of one type is possible.
     fn is_empty_for(&mut self, flat: &Flat, kind: TypeSet, depth: usize) -> bool {
-        // All values of a type satisfy what says nothing about it.
+        // Every value of a type satisfies a schema that does not constrain the type, so its negation is empty.
         let mut denied = flat.locals.iter().filter(|local| local.negative);
         if denied.any(|local| {
             let keywords = self.keywords(local.id);
@@ -157,7 +157,7 @@ impl<'s> Algebra<'s> {
         if self.is_empty_case(&case, kind, depth) {
             return true;
         }
-        // A choice with no possible branch.
+        // A choice in which no branch is possible.
         flat.choices.iter().any(|choice| {
             choice.iter().all(|&branch| {
                 let branch = Signed::plus(branch);
@@ -173,12 +173,12 @@ impl<'s> Algebra<'s> {
         })
     }
 
-    /// The local keywords that constrain values of a type.
+    /// Returns the schemas whose local keywords constrain values of a type.
     fn relevant_locals(&mut self, locals: &[Signed], kind: TypeSet) -> Vec<Signed> {
         let mut relevant = Vec::with_capacity(locals.len());
         for &local in locals {
             let keywords = self.keywords(local.id);
-            // A schema that no value of this type satisfies is trivially negated.
+            // The negation of a schema that no value of this type satisfies always holds.
             let is_trivial = local.negative && !(keywords.types.meets(kind) && keywords.may_list(kind));
             if !is_trivial && keywords.constrains(kind) && !relevant.contains(&local) {
                 relevant.push(local);
@@ -187,7 +187,7 @@ impl<'s> Algebra<'s> {
         relevant
     }
 
-    /// Collects what holds without a choice, and the choices.
+    /// Collects the schemas that hold without a choice, and the choices.
     pub(super) fn flatten(&mut self, part: Signed, flat: &mut Flat, depth: usize) {
         let keywords = self.keywords(part.id);
         if part.negative {
@@ -221,7 +221,7 @@ impl<'s> Algebra<'s> {
         flat.positive().find_map(|id| self.keywords(id).listed())
     }
 
-    /// Whether a case is clearly empty.
+    /// Checks whether a case is clearly empty.
     pub(super) fn is_clearly_empty_case(&mut self, case: &Case, kind: TypeSet) -> bool {
         if case.locals.len() < 2 || self.overlaps.questions > MAX_QUESTIONS {
             return false;
@@ -304,7 +304,7 @@ impl<'s> Algebra<'s> {
         if low.as_ref().zip(high.as_ref()).is_some_and(|(low, high)| is_beyond(low, high)) {
             return true;
         }
-        // Whether every number of this case clearly satisfies what is negated.
+        // Checks whether every number of this case clearly satisfies a negated schema.
         let opposite = |bound: &Bound| Bound { exclusive: !bound.exclusive, ..bound.clone() };
         case.locals.iter().filter(|local| local.negative).any(|local| {
             let denied = self.keywords(local.id);
@@ -344,7 +344,7 @@ impl<'s> Algebra<'s> {
                 .any(|local| self.always_fits(case, window, local.id, depth))
     }
 
-    /// Whether every array of this case clearly satisfies the local keywords of a schema.
+    /// Checks whether every array of this case clearly satisfies the local keywords of a schema.
     fn always_fits(&mut self, case: &Case, window: Window, id: SchemaId, depth: usize) -> bool {
         let denied = self.keywords(id);
         let mut places = denied.prefix.len();
@@ -383,7 +383,7 @@ impl<'s> Algebra<'s> {
         }) || object.negative.iter().any(|&id| self.always_satisfies(&object, id, &required, depth))
     }
 
-    /// Whether every object of this case clearly satisfies the local keywords of a schema.
+    /// Checks whether every object of this case clearly satisfies the local keywords of a schema.
     fn always_satisfies(
         &mut self,
         object: &ObjectCase<'s>,

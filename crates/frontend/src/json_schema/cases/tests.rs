@@ -1,10 +1,10 @@
-//! The algebra by itself, without an emitter.
+//! Tests of the algebra without an emitter.
 
 use super::super::options::Options;
 use super::super::schemas::{Source, load};
 use super::*;
 
-/// Hands the algebra of a schema and the root's id to a test.
+/// Passes the algebra of a schema and the root's id to a test.
 fn with_algebra(text: &str, test: impl FnOnce(&mut Algebra<'_>, SchemaId)) {
     let options = Options::default();
     let root = Value::read(text, 100).expect("JSON");
@@ -16,7 +16,7 @@ fn with_algebra(text: &str, test: impl FnOnce(&mut Algebra<'_>, SchemaId)) {
     test(&mut Algebra::new(context, schemas), id);
 }
 
-/// The number of cases of a schema for one type.
+/// Returns the number of cases of a schema for one type.
 fn count_cases(text: &str, kind: TypeSet) -> usize {
     let mut count = 0;
     with_algebra(text, |algebra, root| {
@@ -63,7 +63,7 @@ fn choices_multiply_and_clashes_are_dropped() {
                                    {"anyOf": [{"maxLength": 4}, {"pattern": "y"}]}]}"#;
     // Of the four combinations, `minLength: 5` with `maxLength: 4` is empty.
     assert_eq!(count_cases(two_by_two, string), 3);
-    // The negation of `allOf` is a choice, that of `anyOf` is none.
+    // The negation of `allOf` is a choice; that of `anyOf` is not.
     assert_eq!(count_cases(r#"{"not": {"allOf": [{"minLength": 5}, {"pattern": "x"}]}}"#, string), 2);
     assert_eq!(count_cases(r#"{"not": {"anyOf": [{"minLength": 5}, {"pattern": "x"}]}}"#, string), 1);
     assert_eq!(count_cases(r#"{"if": {"required": ["a"]}, "then": {"required": ["b"]}}"#, object), 2);

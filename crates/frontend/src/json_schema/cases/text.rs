@@ -19,14 +19,14 @@ use super::expand::Case;
 use super::node::NodeId;
 use crate::regex;
 
-/// How deep an expression is searched for the lengths of its texts.
+/// The depth to which an expression is searched for the lengths of its texts.
 const MAX_LENGTH_DEPTH: usize = 64;
 
-/// With more choices between negated lengths than this, the others are part of the automaton.
+/// The number of alternatives after which further negated lengths become part of the automaton.
 const MAX_WAYS: usize = 16;
 
 impl<'s> Algebra<'s> {
-    /// Whether a language is empty; `None` if finding out takes too many steps.
+    /// Checks whether a language is empty. Returns `None` if the limits do not suffice.
     pub(crate) fn is_empty_text(&mut self, text: ExprId) -> Option<bool> {
         match self.split_window(text) {
             Some((language, window)) => self.languages.is_empty_within(&self.grammar, language, window, text),
@@ -34,7 +34,7 @@ impl<'s> Algebra<'s> {
         }
     }
 
-    /// An intersection with a window of lengths, as the other parts and the window.
+    /// Splits an intersection into a window of lengths and the other parts.
     fn split_window(&mut self, text: ExprId) -> Option<(ExprId, Window)> {
         let Expr::And(parts) = self.grammar.expr(text) else { return None };
         let window = |id: ExprId| match *self.grammar.expr(id) {
@@ -46,13 +46,14 @@ impl<'s> Algebra<'s> {
         Some((self.grammar.and(others), window))
     }
 
-    /// The decoded strings of a case; `None` after an error.
+    /// Returns the decoded strings of a case. Returns `None` after an error.
     pub(crate) fn text(&mut self, case: &Case) -> Option<ExprId> {
         let ways = self.text_ways(case)?;
         Some(self.grammar.alt(ways))
     }
 
-    /// The same as a union: a negated length is a choice, so that lengths are counted and not part of an automaton.
+    /// Like [`Self::text`], as a union: a negated length is a choice, so that lengths are counted and not part of an
+    /// automaton.
     pub(crate) fn text_ways(&mut self, case: &Case) -> Option<Vec<ExprId>> {
         let mut ways: Vec<(Window, Vec<ExprId>)> = vec![(Window::default(), Vec::new())];
         for local in &case.locals {
@@ -91,7 +92,7 @@ impl<'s> Algebra<'s> {
         Some(ways.collect())
     }
 
-    /// The texts that are in all of these languages and have a length in the window.
+    /// Returns the texts that are in all these languages and have a length in the window.
     fn text_within(&mut self, mut parts: Vec<ExprId>, window: Window) -> ExprId {
         parts.sort_unstable();
         parts.dedup();
@@ -109,8 +110,8 @@ impl<'s> Algebra<'s> {
         self.grammar.and(parts)
     }
 
-    /// A language whose texts of at most `longest` characters are the same, with fewer counts: a greatest number of rounds goes where more of
-    /// them would be longer anyway. An intersection with a run of characters, as a look-ahead makes one, says how long a text may be as well:
+    /// Removes maximum counts that the maximum length implies. The result has the same texts of at most `longest`
+    /// characters. An intersection with a run of characters, as a look-ahead makes one, also limits the length:
     ///
     /// ```text
     /// (?=.{1,255}$)(.{1,63}\.){1,127}  =  (?=.{1,255}$)(.{1,63}\.)+
@@ -152,8 +153,8 @@ impl<'s> Algebra<'s> {
         }
     }
 
-    /// Adds the languages of `pattern` and `format`; `None` after an error. Where they will be negated, the language of a format is not smaller than the
-    /// format.
+    /// Adds the languages of `pattern` and `format`. Returns `None` after an error. With `is_denied`, the language of a
+    /// format is not smaller than the format.
     fn add_languages(
         &mut self,
         id: SchemaId,
@@ -174,7 +175,7 @@ impl<'s> Algebra<'s> {
         self.grammar.repeat(self.character, window.min, window.max)
     }
 
-    /// The texts of a language that have a length in the window.
+    /// Returns the texts of a language that have a length in the window.
     fn within(&mut self, language: ExprId, window: Window) -> ExprId {
         if window.is_open() {
             return language;
@@ -188,7 +189,7 @@ impl<'s> Algebra<'s> {
         if let Expr::Repeat { body, min, max } = *self.grammar.expr(language)
             && matches!(self.grammar.expr(body), Expr::Class(_))
         {
-            // A run of one class of characters: the windows are intersected.
+            // The language repeats one class of characters, so the windows are intersected.
             let both = window.and(Window { min, max });
             return self.grammar.repeat(body, both.min, both.max);
         }
@@ -197,7 +198,7 @@ impl<'s> Algebra<'s> {
         self.grammar.and([language, length])
     }
 
-    /// Bounds on the number of characters of the texts of a language. They may be too wide.
+    /// Returns bounds on the number of characters of the texts of a language. They may be too wide.
     fn lengths(&self, language: ExprId, depth: usize) -> (u32, Option<u32>) {
         if depth == 0 {
             return (0, None);
@@ -225,7 +226,8 @@ impl<'s> Algebra<'s> {
         }
     }
 
-    /// The strings that satisfy the local keywords of a schema, or that may if they are to be negated; `None` after an error.
+    /// Returns the strings that satisfy the local keywords of a schema, or a superset of them if they are to be negated
+    /// (`is_denied`). Returns `None` after an error.
     pub(super) fn local_text(
         &mut self,
         id: SchemaId,
@@ -239,7 +241,7 @@ impl<'s> Algebra<'s> {
         Some(self.grammar.and(parts))
     }
 
-    /// The same without the length, as languages that all contain them.
+    /// Like [`Self::local_text`] without the length, as languages to be intersected.
     fn local_languages(
         &mut self,
         id: SchemaId,
@@ -256,7 +258,7 @@ impl<'s> Algebra<'s> {
         Some(parts)
     }
 
-    /// Every text that is not in a language, without [`Expr::Not`] where that is simple.
+    /// Returns every text that is not in a language, without [`Expr::Not`] where that is simple.
     pub(crate) fn complement(&mut self, language: ExprId) -> ExprId {
         let is_any = |id: ExprId| matches!(self.grammar.expr(id), Expr::Class(set) if set.is_all());
         match *self.grammar.expr(language) {
@@ -273,7 +275,8 @@ impl<'s> Algebra<'s> {
         }
     }
 
-    /// The texts that a pattern matches somewhere; `None`, and an error, if it cannot be used.
+    /// Returns the texts in which a pattern matches somewhere. Returns `None`, and reports an error, if it cannot be
+    /// used.
     pub(crate) fn pattern(
         &mut self,
         id: SchemaId,
@@ -297,7 +300,7 @@ impl<'s> Algebra<'s> {
         lowered
     }
 
-    /// The texts that have a format. An unknown name allows every text.
+    /// Returns the texts that have a format. An unknown name allows every text.
     pub(crate) fn format(&mut self, name: &'s str) -> ExprId {
         if let Some(&known) = self.formats.get(&(name, false)) {
             return known;
@@ -308,7 +311,7 @@ impl<'s> Algebra<'s> {
         expr
     }
 
-    /// The texts that may have a format.
+    /// Returns a superset of the texts that have a format, for use under a negation.
     fn wide_format(&mut self, name: &'s str) -> ExprId {
         if !formats::is_narrow(name) {
             return self.format(name);
@@ -322,8 +325,8 @@ impl<'s> Algebra<'s> {
         expr
     }
 
-    /// Whether a schema speaks of a format whose language is smaller than the format, for a value or one within. Then there are values that can be written
-    /// neither where the schema must hold nor where it must not.
+    /// Checks whether a schema uses, for a value or a part of it, a format whose language is smaller than the format.
+    /// Then some values can be written neither where the schema must hold nor where it must not.
     pub(crate) fn has_narrow_format(&mut self, id: SchemaId) -> bool {
         let (mut work, mut seen) = (vec![id], FxHashSet::from_iter([id]));
         while let Some(one) = work.pop() {
@@ -338,12 +341,12 @@ impl<'s> Algebra<'s> {
             }
             work.extend(keywords.subschemas().filter(|&one| seen.insert(one)));
         }
-        // None of those that it leads to does, either.
+        // No schema reachable from `id` has such a format either.
         self.narrow.extend(seen.into_iter().map(|one| (one, false)));
         false
     }
 
-    /// The decoded strings of a node, for `propertyNames`; `None` after an error.
+    /// Returns the decoded strings of a node, for `propertyNames`. Returns `None` after an error.
     pub(crate) fn texts_of(&mut self, node: NodeId) -> Option<ExprId> {
         if node == NodeId::NEVER {
             return Some(self.grammar.never());

@@ -1,9 +1,9 @@
-//! Whether one JSON value satisfies a schema.
+//! Validates a single JSON value against a schema.
 //!
 //! `{"type": "string", "maxLength": 3, "enum": ["red", "green"]}` allows only `"red"`: a listed value must satisfy all
-//! keywords beside the list. The same question decides about `null`, `true` and `false`, and about keys under
-//! `propertyNames`. This is a complete validator; only that it answers which keys and items were *evaluated*, for the
-//! sake of `unevaluatedProperties` and `unevaluatedItems`.
+//! keywords beside the list. The same check decides about `null`, `true` and `false`, and about keys under
+//! `propertyNames`. This is a complete validator, which also records which keys and items were *evaluated*, as
+//! `unevaluatedProperties` and `unevaluatedItems` require.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -16,13 +16,13 @@ use super::Algebra;
 use super::items::item;
 use super::node::Signed;
 
-/// How many schemas may apply one through the other to a value and its parts.
+/// The maximum number of schemas that may apply one through the other to a value and its parts.
 const MAX_DEPTH: usize = 200;
 
-/// Up to this many values are compared one by one. More are hashed.
+/// The maximum number of values that are compared one by one. More are hashed.
 const MAX_COMPARED_VALUES: usize = 8;
 
-/// What validation has cost, and what it remembers.
+/// The cost of validation so far, and what it remembers.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     count: usize,
@@ -30,7 +30,7 @@ pub(super) struct Checks {
     listed: FxHashMap<usize, FxHashSet<Box<str>>>,
 }
 
-/// Which keys and items of a value were evaluated.
+/// For each key or item of a value, whether it was evaluated.
 #[derive(Clone, Debug, Default)]
 struct Evaluated {
     places: Vec<bool>,
@@ -54,24 +54,24 @@ impl Evaluated {
 }
 
 impl<'s> Algebra<'s> {
-    /// Whether a value satisfies all of these.
+    /// Checks whether a value satisfies all these schemas.
     pub(crate) fn satisfies(&mut self, value: &Value<'_>, parts: &[Signed]) -> bool {
         parts.iter().all(|part| self.evaluate(part.id, value, MAX_DEPTH).is_some() != part.negative)
     }
 
-    /// Whether a value has one of these types and satisfies all of these.
+    /// Checks whether a value has one of these types and satisfies all these schemas.
     pub(crate) fn allows(&mut self, value: &Value<'_>, types: TypeSet, parts: &[Signed]) -> bool {
         TypeSet::of(value).meets(types) && self.satisfies(value, parts)
     }
 
-    /// Whether a value satisfies the local keywords of a schema, or fails to.
+    /// Checks whether a value satisfies the local keywords of a schema, or, for a negative sign, violates them.
     pub(super) fn satisfies_local(&mut self, value: &Value<'_>, local: Signed) -> bool {
         let keywords = self.keywords(local.id);
         let mut evaluated = Evaluated::none(value);
         self.check_local(local.id, &keywords, value, MAX_DEPTH - 1, &mut evaluated) != local.negative
     }
 
-    /// What a schema evaluates of a value; `None` if the value does not satisfy it.
+    /// Returns the parts of a value that a schema evaluates, or `None` if the value does not satisfy the schema.
     fn evaluate(&mut self, id: SchemaId, value: &Value<'_>, depth: usize) -> Option<Evaluated> {
         self.checks.count += 1;
         let limit = self.context.options.limits.checks;
@@ -95,7 +95,7 @@ impl<'s> Algebra<'s> {
         holds.then_some(evaluated)
     }
 
-    /// Whether a value satisfies a schema that applies to the same value, and adds what that evaluates.
+    /// Checks whether a value satisfies a schema that applies to the same value, and adds the parts that it evaluates.
     fn joins(&mut self, id: SchemaId, value: &Value<'_>, depth: usize, evaluated: &mut Evaluated) -> bool {
         let inner = self.evaluate(id, value, depth);
         inner.as_ref().inspect(|inner| evaluated.join(inner)).is_some()
@@ -181,7 +181,7 @@ impl<'s> Algebra<'s> {
         }
     }
 
-    /// Whether a list contains a value. Long lists are hashed once, because they are compared with other lists.
+    /// Checks whether a list contains a value. Long lists are hashed once, because they are compared with other lists.
     fn lists(&mut self, list: &'s [Value<'s>], value: &Value<'_>) -> bool {
         if list.len() <= MAX_COMPARED_VALUES {
             return list.iter().any(|one| same(one, value));
@@ -190,7 +190,7 @@ impl<'s> Algebra<'s> {
         listed.or_insert_with(|| list.iter().map(canonical).collect()).contains(&canonical(value))
     }
 
-    /// Whether a value has one of the types that a schema allows.
+    /// Checks whether a value has one of the types that a schema allows.
     pub(crate) fn has_type(&self, id: SchemaId, types: TypeSet, value: &Value<'_>) -> bool {
         match value {
             Value::Number(number) if !types.covers(TypeSet::NUMBER) => {
@@ -295,7 +295,7 @@ fn check_number(keywords: &Keywords<'_>, number: &Decimal) -> bool {
         && keywords.multiple_of.as_ref().is_none_or(|step| number.is_multiple_of(step) == Some(true))
 }
 
-/// Whether no two values are equal.
+/// Checks whether no two values are equal.
 fn are_different(values: &[Value<'_>]) -> bool {
     if values.len() <= MAX_COMPARED_VALUES {
         let repeats = |(i, value): (usize, &Value)| values[..i].iter().any(|other| same(other, value));

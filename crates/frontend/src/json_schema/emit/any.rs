@@ -1,8 +1,8 @@
 //! All values of some types, and the expressions that all schemas share.
 //!
-//! The expressions of numbers and strings are made once and used everywhere, so that the engine compiles each of them
-//! once. Arbitrary JSON is three rules that call one another; where white space depends on the level, three for each
-//! level.
+//! The expressions of numbers and strings are created once and used everywhere, so that the engine compiles each of
+//! them once. Arbitrary JSON is three rules that call one another; where white space depends on the nesting level, it
+//! is three rules for each level.
 
 use maskwright_grammar::ExprId;
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ pub(super) struct Shared {
     string: ExprId,
     number: Option<ExprId>,
     integer: Option<ExprId>,
-    /// Arbitrary JSON, by level.
+    /// Arbitrary JSON, by nesting level.
     free: FxHashMap<u32, Free>,
 }
 
@@ -40,14 +40,14 @@ impl Shared {
         Self { string, number: None, integer: None, free: FxHashMap::default() }
     }
 
-    /// Forgets what depends on the white space.
+    /// Drops the expressions that depend on the white space.
     pub(super) fn forget_free(&mut self) {
         self.free.clear();
     }
 }
 
 impl Emitter<'_> {
-    /// All values of these types.
+    /// Returns all values of these types.
     pub(super) fn any(&mut self, types: TypeSet) -> ExprId {
         if types.meets(TypeSet::OBJECT | TypeSet::ARRAY) {
             self.algebra.context.report.free.push(self.algebra.context.here);
@@ -67,7 +67,7 @@ impl Emitter<'_> {
         self.algebra.grammar.alt(parts)
     }
 
-    /// `null`, `true` or `false`.
+    /// Returns the text of `null`, `true` or `false`.
     pub(super) fn scalar(&mut self, value: &Value<'_>) -> ExprId {
         match value {
             Value::Bool(true) => self.algebra.grammar.bytes(b"true"),
@@ -106,12 +106,12 @@ impl Emitter<'_> {
         parts
     }
 
-    /// The rules for arbitrary JSON, made on first use.
+    /// Returns the rules for arbitrary JSON at the current level, created on first use.
     fn free(&mut self) -> Free {
         if let Some(free) = self.shared.free.get(&self.level) {
             return *free;
         }
-        // An outer level calls the next one, so the innermost comes first.
+        // An outer level calls the next inner one, so the innermost is created first.
         let last =
             if self.layout.is_layered() { self.algebra.context.options.limits.nesting } else { self.level };
         let depth = self.level;
@@ -130,7 +130,8 @@ impl Emitter<'_> {
         self.shared.free[&depth]
     }
 
-    /// Arbitrary JSON. Its parts are those of the next level, or its own if white space is the same on all levels.
+    /// Creates the rules of one level. Their parts are values of the next level, or of the same rules if the white
+    /// space does not depend on the level.
     fn free_level(&mut self, inner: Option<Free>) -> Free {
         let rules = ["value", "array", "object"].map(|name| self.algebra.grammar.declare(name));
         let [value, array, object] = rules.map(|rule| self.algebra.grammar.rule(rule));
@@ -156,7 +157,7 @@ impl Emitter<'_> {
         free
     }
 
-    /// `start`, any number of parts with commas between them, `end`.
+    /// Returns `start`, any number of parts with commas between them, and `end`.
     fn separated(&mut self, start: ExprId, part: ExprId, end: ExprId, empty_end: ExprId) -> ExprId {
         let Layout { enter, after, comma, .. } = self.layout();
         let next = self.algebra.grammar.seq([comma, part, after]);

@@ -5,8 +5,8 @@
 //! indented   [ ⏎·· item , ⏎·· item ⏎ ]             and [] if there are no items
 //! ```
 //!
-//! White space comes *after* an item, so that a comma or a bracket decides how the array goes on. In an indented document
-//! the white space depends on the nesting level, so every level has a layout and rules of its own.
+//! White space comes *after* an item, so that a comma or a bracket decides how the array continues. In an indented
+//! document the white space depends on the nesting level, so every level has a separate layout and separate rules.
 
 use maskwright_grammar::{CharSet, ExprId};
 
@@ -16,7 +16,8 @@ use super::super::path::PathId;
 use super::Emitter;
 use crate::regex;
 
-/// [`Whitespace::Tidy`] behind an opening bracket or a comma, and before a closing bracket. Elsewhere there is a blank at most.
+/// The white space of [`Whitespace::Tidy`] after an opening bracket or a comma, and before a closing bracket. Elsewhere
+/// at most one blank is allowed.
 const TIDY: &str = r" ?|\n[ \t]{0,40}";
 
 /// One way to write white space.
@@ -28,12 +29,12 @@ pub(super) enum Style {
     Tidy,
     Compact,
     Spaced,
-    /// A line for each item, indented by this text a level.
+    /// A line for each item, indented by this text per level.
     Indent(String),
 }
 
 impl Style {
-    /// The styles that a document may be written in.
+    /// Returns the styles in which a document may be written.
     pub(super) fn of(whitespace: &Whitespace) -> Vec<Self> {
         let indent = |width: u32| Self::Indent(" ".repeat(width.min(64) as usize));
         match whitespace {
@@ -50,7 +51,7 @@ impl Style {
     }
 }
 
-/// What is written between the parts of a value.
+/// The text between the parts of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// The opening bracket.
@@ -81,14 +82,14 @@ impl Layouts {
         Self { style: Some(style), by_level: Vec::with_capacity(1) }
     }
 
-    /// Whether white space depends on the nesting level.
+    /// Checks whether white space depends on the nesting level.
     pub(super) fn is_layered(&self) -> bool {
         matches!(self.style, Some(Style::Indent(_)))
     }
 }
 
 impl Emitter<'_> {
-    /// The layout of the value that is being written.
+    /// Returns the layout of the value that is being written.
     pub(super) fn layout(&mut self) -> Layout {
         if let Some(known) = self.layout.by_level.get(self.level as usize) {
             return *known;
@@ -152,7 +153,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// White space as a regular expression.
+    /// Returns white space given by a regular expression.
     fn pattern(&mut self, pattern: &str) -> ExprId {
         let g = &mut self.algebra.grammar;
         regex::lower(pattern, &regex::Options::default(), g).unwrap_or_else(|error| {
@@ -163,7 +164,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// The same white space everywhere.
+    /// Returns a layout with the same white space everywhere.
     fn uniform(&mut self, space: ExprId) -> Layout {
         let g = &mut self.algebra.grammar;
         let [array_start, object_start, comma] = [b"[", b"{", b","].map(|text| {

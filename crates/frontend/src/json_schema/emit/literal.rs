@@ -1,8 +1,9 @@
 //! The values of `enum` and `const`, each in one spelling.
 //!
 //! Strings and keys escape as little as possible, the members of an object keep their order, and numbers keep their
-//! digits: `1.50` stays `1.50`. A number with only zeros after the point may also be written without them, and an exponent
-//! with or without its plus sign. Between the tokens of arrays and objects there is the same white space as everywhere.
+//! digits: `1.50` stays `1.50`. A number with only zeros after the point may also be written without them, and an
+//! exponent with or without its plus sign. White space between the tokens of arrays and objects is the same as
+//! everywhere.
 
 use maskwright_grammar::ExprId;
 
@@ -15,7 +16,7 @@ use super::Emitter;
 use super::layout::Layout;
 
 impl Emitter<'_> {
-    /// The values that one schema lists and that are allowed by all members, for these types.
+    /// Returns the values of these types that the schema `id` lists and that all members allow.
     pub(super) fn literals(&mut self, members: &[Signed], id: SchemaId, types: TypeSet) -> ExprId {
         let keywords = self.algebra.keywords(id);
         let path = self.algebra.path(id);
@@ -47,7 +48,7 @@ impl Emitter<'_> {
         self.algebra.grammar.alt(kept)
     }
 
-    /// One value. `path` and `keyword` are where it is listed.
+    /// Returns one value. `path` and `keyword` name the place where it is listed.
     pub(super) fn literal(&mut self, value: &Value<'_>, path: PathId, keyword: &'static str) -> ExprId {
         self.literal_count += 1;
         let limit = self.algebra.context.options.limits.literals;
@@ -115,7 +116,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether no keyword but `type` can exclude a listed value.
+/// Checks that no keyword other than `type` can exclude a listed value.
 fn is_lone_list(keywords: &Keywords<'_>) -> bool {
     (keywords.asserted.is_empty() || keywords.is_structure) && keywords.is_plain()
 }

@@ -1,4 +1,4 @@
-//! The emitter: cases turned into expressions of the grammar.
+//! The emitter: turns cases into expressions of the grammar.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -9,14 +9,14 @@
 //! | [`number`] | numbers, as automata over their digits |
 //! | [`mod@array`], [`object`] | items and members |
 //! | [`states`] | rules for the states of an array or object that is counted |
-//! | [`mod@prune`] | removes what can never be finished |
+//! | [`mod@prune`] | removes rules that match no finite text |
 //!
 //! # Rules
 //!
-//! A schema that is the target of a reference is a rule, and so is every node that is not a single schema. Rules wait in
-//! a queue, so that the recursion is as deep as the JSON text, and not as deep as a chain of references. What no finite
-//! text matches is removed at the end ([`mod@prune`]). If a key is impossible then, which an object in any order requires or which another key needs, everything is written again
-//! with that in mind.
+//! A schema that is the target of a reference is a rule, and so is every node that is not a single schema. Rules wait
+//! in a queue, so that the recursion is as deep as the JSON text, and not as deep as a chain of references. Rules that
+//! no finite text matches are removed at the end ([`mod@prune`]). If this finds an impossible key that an object in any
+//! order requires, or that another key needs, everything is written again with this knowledge.
 
 mod any;
 mod array;
@@ -44,16 +44,17 @@ use any::Shared;
 use layout::{Layouts, Style};
 use prune::{Pruned, prune};
 
-/// How many schemas are nested in place. Deeper ones become rules.
+/// The maximum number of schemas nested in place. Deeper ones become rules.
 const MAX_INLINE_DEPTH: usize = 48;
 
-/// With more cases of an object, [choices](super::cases::Case::choices) are kept if that is a gain.
+/// The number of cases of an object above which [choices](super::cases::Case::choices) are kept, if that reduces the
+/// cases.
 const MAX_PLAIN_CASES: usize = 48;
 
-/// How often everything is written again, because values of keys turn out to be impossible.
+/// The maximum number of times everything is written again because keys turn out to be impossible.
 const MAX_ROUNDS: usize = 16;
 
-/// How deep combinators are searched for the types of a node.
+/// The depth to which combinators are searched for the types of a node.
 const NODE_TYPES_DEPTH: usize = 8;
 
 /// The values of a node at a nesting level, in one style of white space.
@@ -64,25 +65,25 @@ struct Values {
     level: u32,
 }
 
-/// What came of it.
+/// The result of [`Emitter::finish`].
 #[derive(Debug)]
 pub(crate) enum Finished<'s> {
     Whole(Result<(Grammar, Report), SchemaError>),
-    /// It has to be written again.
+    /// Everything has to be written again.
     Again(Box<Emitter<'s>>),
 }
 
-/// The grammar under construction, and the rules that wait.
+/// The grammar under construction, and the rules still to be written.
 #[derive(Debug)]
 pub(crate) struct Emitter<'s> {
     pub(crate) algebra: Algebra<'s>,
     shared: Shared,
     layout: Layouts,
-    /// The number of the style.
+    /// The index of the style.
     style: usize,
     /// The nesting level of the value that is being written; 0 unless white space depends on it.
     level: u32,
-    /// The rules of nodes, by level.
+    /// The rules of nodes, by nesting level.
     rules: FxHashMap<(NodeId, u32), RuleId>,
     queue: Vec<(RuleId, NodeId, u32)>,
     /// The expressions of schemas that were written in place.
@@ -90,20 +91,20 @@ pub(crate) struct Emitter<'s> {
     /// The schemas that are being written in place.
     nesting: Vec<SchemaId>,
     numbers: FxHashMap<number::Conditions, ExprId>,
-    /// The rule that is being written, as long as nothing of the value has been written.
+    /// The rule that is being written, while none of its text precedes the current expression.
     at_start_of: Option<RuleId>,
-    /// Calls from rule to rule before anything is written, each with the node that is called.
+    /// Calls from rule to rule before any text, each with the node that is called.
     empty_calls: Vec<(RuleId, RuleId, NodeId)>,
     /// The rules that stand for schemas.
     schemas: Vec<RuleId>,
-    /// What was written for the values of nodes.
+    /// The expressions written for the values of nodes.
     written: Vec<(Values, ExprId)>,
-    /// What turned out to match nothing when it was written before, and how often that was.
+    /// The values that matched nothing in earlier rounds, and the number of these rounds.
     impossible: FxHashSet<Values>,
     rounds: usize,
     rule_count: usize,
     literal_count: usize,
-    /// States of all counted arrays and objects.
+    /// The number of states of all counted arrays and objects.
     state_count: usize,
 }
 
@@ -166,7 +167,7 @@ impl<'s> Emitter<'s> {
         start
     }
 
-    /// The finished grammar.
+    /// Returns the finished grammar, or the emitter for another round.
     pub(crate) fn finish(mut self, start: RuleId) -> Finished<'s> {
         if !self.algebra.context.error.is_empty() {
             return Finished::Whole(Err(self.algebra.context.error));
@@ -182,7 +183,8 @@ impl<'s> Emitter<'s> {
         })
     }
 
-    /// Where objects require keys by name, a key whose value matches nothing must be known while they are written. `productive` are the expressions that match something.
+    /// Starts another round, if an object requires keys by name and some values match nothing: this must be known while
+    /// objects are written. `productive` marks the expressions that match something.
     fn again(self, grammar: Grammar, productive: &[bool]) -> Finished<'s> {
         let Self { mut algebra, written, mut impossible, rounds, .. } = self;
         let found = written.into_iter().filter(|(_, expr)| !productive[expr.index()]);
@@ -201,7 +203,7 @@ impl<'s> Emitter<'s> {
         Finished::Again(Box::new(Self { impossible, rounds: rounds + 1, ..again }))
     }
 
-    /// The values of a node for a part of the value that is being written.
+    /// Returns the values of a node, for a part of the value that is being written.
     fn part(&mut self, node: NodeId) -> ExprId {
         let start = self.at_start_of.take();
         let expr = if self.layout.is_layered() && self.level >= self.algebra.context.options.limits.nesting {
@@ -222,7 +224,7 @@ impl<'s> Emitter<'s> {
         written
     }
 
-    /// The values that satisfy some schemas and some more, for a part of the value that is being written.
+    /// Returns the values that satisfy `parts` and `more`, for a part of the value that is being written.
     fn part_with(&mut self, parts: &[Signed], more: &[Signed]) -> ExprId {
         match self.algebra.possible_node_of(&[parts, more].concat()) {
             NodeId::NEVER => self.algebra.grammar.never(),
@@ -230,7 +232,7 @@ impl<'s> Emitter<'s> {
         }
     }
 
-    /// The values of a node: in place, or as a call of its rule.
+    /// Returns the values of a node: in place, or as a call of its rule.
     fn call(&mut self, node: NodeId) -> ExprId {
         let values = Values { style: self.style, node, level: self.level };
         let is_impossible = node == NodeId::NEVER || self.impossible.contains(&values);
@@ -248,7 +250,7 @@ impl<'s> Emitter<'s> {
         expr
     }
 
-    /// A schema in place. A second use, in another case, makes it a rule.
+    /// Writes a schema in place. A second use, in another case, makes it a rule.
     fn inline(&mut self, id: SchemaId, node: NodeId) -> ExprId {
         if let Some(&known) = self.inlined.get(&(id, self.level)) {
             if self.is_small(known) {
@@ -295,7 +297,7 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.rule(rule)
     }
 
-    /// The values of a node, written out.
+    /// Writes the values of a node.
     fn body(&mut self, node: NodeId) -> ExprId {
         if node == NodeId::NEVER || self.is_halted() {
             return self.algebra.grammar.never();
@@ -308,7 +310,7 @@ impl<'s> Emitter<'s> {
         expr
     }
 
-    /// Records that the next expressions are made for the schema at a place.
+    /// Records that the next expressions are created for the schema at `path`.
     fn set_origin(&mut self, path: PathId) {
         let first = self.algebra.grammar.expr_count();
         self.algebra.context.here = path;
@@ -332,7 +334,7 @@ impl<'s> Emitter<'s> {
         expr
     }
 
-    /// A schema without combinators.
+    /// Writes a schema without combinators.
     fn plain(&mut self, id: SchemaId, keywords: &Keywords<'s>) -> ExprId {
         let (local, types) = (Signed::plus(id), keywords.types);
         if keywords.listed().is_some() {
@@ -361,7 +363,7 @@ impl<'s> Emitter<'s> {
         }
     }
 
-    /// A node with combinators or several members: its cases, type by type.
+    /// Writes a node with combinators or several members: its cases, type by type.
     fn split(&mut self, node: NodeId) -> ExprId {
         let members = self.algebra.members(node);
         let types = self.algebra.types_of_all(&members, NODE_TYPES_DEPTH);
@@ -401,7 +403,7 @@ impl<'s> Emitter<'s> {
         expr
     }
 
-    /// The values of one type in one case of a conjunction.
+    /// Writes the values of one type in one case of a conjunction.
     fn case(&mut self, case: &Case, kind: TypeSet, members: &[Signed]) -> ExprId {
         if let Some(id) = self.algebra.listing(case) {
             return self.literals(members, id, kind);
@@ -411,7 +413,7 @@ impl<'s> Emitter<'s> {
         {
             let keywords = self.algebra.keywords(*id);
             if keywords.is_plain() && kind.covers(keywords.types) {
-                // The same as the schema by itself, which other places may share.
+                // Equal to the schema alone, whose expression other places may share.
                 let node = self.algebra.node(*id);
                 return self.call(node);
             }
@@ -422,7 +424,7 @@ impl<'s> Emitter<'s> {
         self.values(case, kind)
     }
 
-    /// The values of one type that satisfy the local keywords of a case.
+    /// Writes the values of one type that satisfy the local keywords of a case.
     fn values(&mut self, case: &Case, kind: TypeSet) -> ExprId {
         match kind {
             TypeSet::STRING => self.string(case),
@@ -432,7 +434,7 @@ impl<'s> Emitter<'s> {
         }
     }
 
-    /// Reports which schemas cannot hold together.
+    /// Reports the schemas that cannot hold together.
     fn clash_of(&mut self, members: &[Signed]) {
         let place = |member: &Signed| {
             let pointer = self.algebra.context.report.paths.pointer(self.algebra.path(member.id));
@@ -462,7 +464,7 @@ impl<'s> Emitter<'s> {
         self.algebra.context.is_halted()
     }
 
-    /// A call of a new rule with this body. An empty body needs no rule.
+    /// Returns a call of a new rule with this body. An impossible body needs no rule.
     fn defined_rule(&mut self, name: &str, expr: ExprId, path: PathId) -> ExprId {
         if self.is_never(expr) {
             return expr;
@@ -482,12 +484,12 @@ impl<'s> Emitter<'s> {
         }
     }
 
-    /// Refuses references that form a circle before anything is written, such as `{"anyOf": [{"$ref": "#"}]}`.
+    /// Refuses references that form a circle before any text, such as `{"anyOf": [{"$ref": "#"}]}`.
     fn refuse_empty_circles(&mut self) {
         if self.empty_calls.is_empty() {
             return;
         }
-        // Rules without further calls are removed until none is left. What remains contains a circle.
+        // Rules without further calls are removed until none is left. The remaining rules contain a circle.
         let mut calls: FxHashMap<RuleId, usize> = FxHashMap::default();
         let mut callers: FxHashMap<RuleId, Vec<RuleId>> = FxHashMap::default();
         for &(from, to, _) in &self.empty_calls {
@@ -517,14 +519,14 @@ impl<'s> Emitter<'s> {
     }
 }
 
-/// The grammar is not well-formed. That is a defect of this frontend.
+/// Reports a grammar that is not well-formed, which is a defect of this frontend.
 fn broken(mut context: Context<'_>, error: &str) -> SchemaError {
     let message = format!("the grammar of this schema is not well-formed: {error}");
     context.problem(Reason::Unsupported, PathId::ROOT, "", message, "please report this schema as a defect");
     context.error
 }
 
-/// Whether some object requires keys by their names, or has keys that need others.
+/// Checks whether some object requires keys by name, or has keys that need others.
 fn names_keys(grammar: &Grammar) -> bool {
     let names = |expr: &Expr| matches!(expr, Expr::Scope { required, needs, .. } if !required.is_empty() || !needs.is_empty());
     grammar.exprs().iter().any(names)

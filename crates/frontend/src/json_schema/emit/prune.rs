@@ -1,17 +1,18 @@
-//! Removing what can never be finished.
+//! Removes rules that match no finite text.
 //!
-//! A rule is *productive* if some finite text matches it. `node = "{" … node … "}"` without an end is not, and a mask that
-//! leads into it would never let the document end. Productivity is a least fixpoint: bytes are productive, a sequence is
-//! if all its parts are, a choice if one is. The work is linear in the size of the grammar: each expression waits for its
-//! operands, and is visited again only when one of them is found productive.
+//! A rule is *productive* if some finite text matches it. `node = "{" … node … "}"` without an alternative is not, and
+//! a mask that leads into it would never let the document end. Productivity is a least fixpoint: bytes are productive,
+//! a sequence is if all its parts are, a choice is if one part is. The work is linear in the size of the grammar: each
+//! expression waits for its operands, and is visited again only when one of them is found to be productive.
 
 use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
 
-/// What is left of a grammar.
+/// The result of pruning a grammar.
 pub(super) enum Pruned {
-    /// It, without calls of rules that match nothing, and which expressions did match something; none if all rules do. The expressions keep their places.
+    /// The grammar without calls of rules that match nothing, and for each expression whether it matches something. The
+    /// second list is empty if all rules do. The expressions keep their ids.
     Grammar(Grammar, Vec<bool>),
-    /// The root matches nothing, because a recursion has no end or because something else is impossible.
+    /// The root matches nothing, because of an endless recursion or for another reason.
     Nothing { is_endless: bool },
 }
 
@@ -35,11 +36,11 @@ pub(super) fn prune(grammar: Grammar, schemas: &[RuleId]) -> Pruned {
     Pruned::Grammar(grammar.without_rules(&idle), productive)
 }
 
-/// How often rules are taken back that turn out to be impossible.
+/// The maximum number of passes that withdraw assumptions about rules.
 const PASSES: usize = 100;
 
-/// Whether the root would match something if schemas might call each other for ever. Rules that are no schemas, such as the states of an array, must
-/// come to an end.
+/// Checks whether the root would match something if schemas could call one another forever. Rules that are not schemas,
+/// such as the states of an array, must still end.
 fn is_endless(grammar: &Grammar, schemas: &[RuleId]) -> bool {
     let mut assumed = vec![false; grammar.rules().len()];
     for rule in schemas {
@@ -60,8 +61,7 @@ fn is_endless(grammar: &Grammar, schemas: &[RuleId]) -> bool {
     false
 }
 
-/// Whether a few plain passes find every rule productive; "no" means "perhaps not".
-///
+/// Checks whether a few simple passes find every rule to be productive. False means "perhaps not".
 // PERF: nearly every schema ends here, and the lists below cost five times as much as the passes.
 fn is_clearly_productive(grammar: &Grammar) -> bool {
     let mut productive = vec![false; grammar.exprs().len()];
@@ -85,11 +85,11 @@ fn is_clearly_productive(grammar: &Grammar) -> bool {
     false
 }
 
-/// Which expressions match some text, if some rules do.
+/// Returns which expressions match some text, assuming that the rules marked in `assumed` do.
 fn productive_exprs(grammar: &Grammar, assumed: &[bool]) -> Vec<bool> {
     let exprs = grammar.exprs();
     let mut waiting = Waiting::new(exprs.len());
-    // How many operands are still missing.
+    // The number of operands that are not yet known to be productive.
     let mut missing = vec![0u32; exprs.len()];
     let mut ready: Vec<u32> = Vec::new();
     for (i, expr) in exprs.iter().enumerate() {
@@ -105,7 +105,7 @@ fn productive_exprs(grammar: &Grammar, assumed: &[bool]) -> Vec<bool> {
             | Expr::Limit { body, .. } => core::slice::from_ref(body),
             Expr::Rule(rule) if assumed[rule.index()] => &[],
             Expr::Rule(rule) => &[grammar.rule(*rule).expr()],
-            // The operands of the others are regular and hold no call that could be empty.
+            // The operands of the others are regular and contain no call that could be empty.
             _ => &[],
         };
         for need in needs {

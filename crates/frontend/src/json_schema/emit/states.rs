@@ -1,4 +1,4 @@
-//! Rules for states: an automaton over items or members, written as one rule for each state.
+//! Writes an automaton over items or members as one rule for each state.
 
 use core::hash::Hash;
 
@@ -8,12 +8,12 @@ use rustc_hash::FxHashMap;
 use super::super::path::PathId;
 use super::Emitter;
 
-/// The states so far, and those that are still to be written.
+/// The states found, and those still to be written.
 #[derive(Debug)]
 pub(super) struct States<S> {
-    /// What the rules are called.
+    /// The name of the rules.
     name: &'static str,
-    /// The schema that the states are for.
+    /// The schema to which the states belong.
     pub(super) path: PathId,
     rules: FxHashMap<S, RuleId>,
     work: Vec<(S, RuleId)>,
@@ -28,14 +28,14 @@ impl<S> States<S> {
         self.rules.len()
     }
 
-    /// The next state to write.
+    /// Returns the next state to write.
     pub(super) fn pop(&mut self) -> Option<(S, RuleId)> {
         self.work.pop()
     }
 }
 
 impl Emitter<'_> {
-    /// A call of the rule of a state.
+    /// Returns a call of the rule of a state.
     pub(super) fn state<S: Clone + Eq + Hash>(&mut self, states: &mut States<S>, state: S) -> ExprId {
         if let Some(&rule) = states.rules.get(&state) {
             return self.algebra.grammar.rule(rule);
@@ -47,8 +47,8 @@ impl Emitter<'_> {
         self.algebra.grammar.rule(rule)
     }
 
-    /// Writes all states that are reached. The answer is false if a limit was exceeded: `max_states` for these states,
-    /// and ten times the limit `states` for the whole schema.
+    /// Writes all states that are reached. Returns false if a limit was exceeded: `max_states` for these states, and
+    /// ten times the limit `states` for the whole schema.
     pub(super) fn write_states<S>(
         &mut self,
         states: &mut States<S>,

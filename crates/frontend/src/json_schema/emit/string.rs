@@ -5,11 +5,11 @@ use maskwright_grammar::ExprId;
 use super::super::cases::{Case, Languages, Signed};
 use super::Emitter;
 
-/// So many strings that must differ are told apart each by itself.
+/// The maximum number of strings that are marked as distinct one by one.
 const FEW_STRINGS: usize = 64;
 
 impl Emitter<'_> {
-    /// The strings of a case.
+    /// Returns the strings of a case.
     pub(super) fn string(&mut self, case: &Case) -> ExprId {
         let Some(texts) = self.algebra.text_ways(case) else { return self.algebra.grammar.never() };
         let mut ways = Vec::with_capacity(texts.len());
@@ -41,16 +41,16 @@ impl Emitter<'_> {
         self.nothing(self.algebra.path(first.id), keyword, why)
     }
 
-    /// The strings of a conjunction as one language, if that is better than cases.
+    /// Returns the strings of a conjunction as one language, if that is better than cases.
     pub(super) fn combined_string(&mut self, members: &[Signed]) -> Option<ExprId> {
         let text = self.algebra.combined_text(members)?;
-        // Where one large automaton takes too long, many small ones may not.
+        // If one large automaton takes too long, many small ones may not.
         let is_empty = self.algebra.is_empty_text(text)?;
         let grammar = &mut self.algebra.grammar;
         Some(if is_empty { grammar.never() } else { grammar.json_string(text) })
     }
 
-    /// The JSON strings of a language, each by itself, if they are few; otherwise none.
+    /// Returns the JSON strings of a language one by one if they are few, and none otherwise.
     pub(super) fn few_strings(&mut self, language: ExprId) -> Vec<ExprId> {
         let grammar = &mut self.algebra.grammar;
         if !Languages::has_few(grammar, language, FEW_STRINGS) {
@@ -65,7 +65,7 @@ impl Emitter<'_> {
         strings
     }
 
-    /// One string, in its one spelling.
+    /// Returns a string in its single spelling.
     pub(super) fn string_literal(&mut self, text: &str) -> ExprId {
         let mut out = Vec::with_capacity(text.len() + 2);
         push_quoted(&mut out, text);

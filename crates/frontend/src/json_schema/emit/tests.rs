@@ -1,4 +1,4 @@
-//! The emitter by itself: which expressions and rules a schema becomes, and which limits it names.
+//! Tests of the emitter: which expressions and rules a schema becomes, and which limits errors name.
 
 use super::super::json::Value;
 use super::super::options::{KeyOrder, Limits, Options, Whitespace};
@@ -21,7 +21,7 @@ fn emit(text: &str, options: &Options) -> Result<Grammar, SchemaError> {
     }
 }
 
-/// The names of the rules of a schema, in compact style.
+/// Returns the names of the rules of a schema, in compact style.
 fn rules(text: &str) -> Vec<String> {
     let options = Options::default().with_whitespace(Whitespace::Compact);
     let grammar = emit(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -58,7 +58,7 @@ fn optional_properties_are_linear() {
 #[test]
 fn unique_items_of_few_values_are_subsets() {
     let text = r#"{"type": "array", "items": {"enum": [1, 2, 3]}, "uniqueItems": true}"#;
-    // One rule for each subset that is not empty.
+    // One rule for each nonempty subset.
     assert_eq!(rules(text).len(), 1 + 7);
 }
 

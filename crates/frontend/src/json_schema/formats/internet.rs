@@ -1,26 +1,28 @@
 //! Hosts, mail addresses and URIs: RFC 1123, 4291, 5321, 6531, 3986, 3987 and 6570.
 
-/// Characters that an IRI may have beyond ASCII.
+/// Characters beyond ASCII that an IRI may contain.
 pub(super) const UCS: &str = r"\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}\u{10000}-\u{1FFFD}\u{20000}-\u{2FFFD}\u{30000}-\u{3FFFD}\u{40000}-\u{4FFFD}\u{50000}-\u{5FFFD}\u{60000}-\u{6FFFD}\u{70000}-\u{7FFFD}\u{80000}-\u{8FFFD}\u{90000}-\u{9FFFD}\u{A0000}-\u{AFFFD}\u{B0000}-\u{BFFFD}\u{C0000}-\u{CFFFD}\u{D0000}-\u{DFFFD}\u{E1000}-\u{EFFFD}";
 
-/// Characters that only the query of an IRI may have.
+/// Characters that are allowed only in the query of an IRI.
 pub(super) const PRIVATE: &str = r"\u{E000}-\u{F8FF}\u{F0000}-\u{FFFFD}\u{100000}-\u{10FFFD}";
 
-/// Labels of letters, digits and inner hyphens, at most 63 long, with dots between them.
+/// Returns labels of letters, digits and inner hyphens, at most 63 characters long, separated by dots.
 pub(super) fn hostname(more: &str) -> String {
     let end = format!("[A-Za-z0-9{more}]");
     let label = format!("{end}(?:[A-Za-z0-9{more}-]{{0,61}}{end})?");
     format!(r"{label}(?:\.{label})*")
 }
 
-/// Atoms with dots between them, or a quoted text, 64 characters at most; then a host, or an address in brackets.
+/// Returns the local part, at most 64 characters (atoms separated by dots, or a quoted text), and then a host, or an
+/// address in brackets.
 pub(super) fn email(more: &str) -> String {
-    // In pairs, because an escaped character is two. Where single ones stand between escaped ones, a little less fits.
+    // Characters are counted in pairs, because an escaped character takes two. Where single characters stand between
+    // escaped ones, slightly less than 64 characters fit.
     let plain = format!(r"[ !#-\[\]-~{more}]");
     email_with(more, &format!(r#""(?:{plain}{plain}?|\\[ -~]){{0,31}}""#))
 }
 
-/// The same with quoted texts of any length.
+/// Like [`email`], with quoted texts of any length.
 pub(super) fn wide_email(more: &str) -> String {
     email_with(more, &format!(r#""(?:[ !#-\[\]-~{more}]|\\[ -~])*""#))
 }
@@ -31,19 +33,19 @@ fn email_with(more: &str, quoted: &str) -> String {
     format!(r"(?:(?=[^@]{{1,64}}@){atom}(?:\.{atom})*|{quoted})@(?:{host}|\[{ipv4}\]|\[IPv6:{ipv6}\])")
 }
 
-/// Four numbers below 256 without leading zeros.
+/// Returns four numbers below 256 without leading zeros.
 pub(super) fn ipv4() -> String {
     let octet = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
     format!(r"{octet}(?:\.{octet}){{3}}")
 }
 
-/// Eight groups, the last two perhaps as an IPv4 address, and `::` for one run of zeros.
+/// Returns eight groups, where the last two may be written as an IPv4 address and `::` may replace one run of zeros.
 pub(super) fn ipv6() -> String {
     let group = "[0-9A-Fa-f]{1,4}";
     let last = format!("(?:{group}:{group}|{})", ipv4());
     let mut ways = vec![format!("(?:{group}:){{6}}{last}")];
     for before in 0..=7 {
-        // At most `before` groups stand before the run, and exactly `after` behind it.
+        // At most `before` groups precede the run, and exactly `after` follow it.
         let after = 7 - before;
         let left = match before {
             0 => String::new(),
@@ -61,7 +63,7 @@ pub(super) fn ipv6() -> String {
     format!("(?:{})", ways.join("|"))
 }
 
-/// A URI, or a reference to one; with `ucs` and `private`, an IRI.
+/// Returns a URI, or a reference to one; with `ucs` and `private`, an IRI.
 pub(super) fn uri(ucs: &str, private: &str, reference: bool) -> String {
     let percent = "%[0-9A-Fa-f]{2}";
     let name = format!(r"A-Za-z0-9._~!$&'()*+,;={ucs}-");
@@ -78,12 +80,12 @@ pub(super) fn uri(ucs: &str, private: &str, reference: bool) -> String {
     if !reference {
         return full;
     }
-    // The first part of a relative path has no colon, which would end a scheme.
+    // The first segment of a relative path has no colon, because a colon would end a scheme.
     let first = format!("(?:[@{name}]|{percent})+");
     format!("(?:{full}|(?://{authority}{path}|{absolute}|{first}{path}|){query}{fragment})")
 }
 
-/// Literals and expressions in braces. An apostrophe is a literal (erratum 6937).
+/// Returns literals, and expressions in braces. An apostrophe is a literal (erratum 6937).
 pub(super) fn uri_template() -> String {
     let percent = "%[0-9A-Fa-f]{2}";
     let literal = format!(r"[!#$&-;=?-\[\]_a-z~{UCS}{PRIVATE}]");

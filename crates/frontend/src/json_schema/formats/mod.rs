@@ -1,16 +1,17 @@
-//! `format`: the names of the standard, each as a language over the decoded text.
+//! `format`: each format of the standard as a language over the decoded text.
 //!
-//! Each format is a regular expression, built from named parts after the document that defines it. Some formats are not
-//! regular, or too large for a table. Their language is smaller than the format:
+//! Each format is a regular expression, built from named parts that follow the defining document. Some formats are not
+//! regular, or too large for a table. The language of these is smaller than the format:
 //!
-//! - `date-time`, `time`: a leap second is written only as 23:59:60 UTC, not in another time zone.
+//! - `date-time`, `time`: a leap second can be written only as 23:59:60 UTC, not in another time zone.
 //! - `regex`: groups nest at most two deep, ranges in classes are of letters or of digits, and there is no `\0`.
-//! - `email`: where escaped and single characters mix in a quoted local part, a little less than 64 characters fit.
+//! - `email`: where escaped and single characters mix in a quoted local part, slightly less than 64 characters fit.
 //!
-//! Where such a format is negated, a larger language takes its place ([`lower_wide`]): what is in it and does not have the format cannot be written.
+//! Under a negation such a format is replaced by a larger language ([`lower_wide`]). Texts that are in the larger
+//! language without having the format then cannot be written.
 //!
-//! And some are larger: `idn-hostname` and `idn-email` take any character beyond ASCII as a letter, and the total length
-//! of host names (253) is not limited. The length of their labels (63) is.
+//! Some languages are larger than the format: `idn-hostname` and `idn-email` take any character beyond ASCII as a
+//! letter, and the total length of host names (253) is not limited, only the length of their labels (63).
 
 mod internet;
 mod regex_syntax;
@@ -22,12 +23,12 @@ use maskwright_grammar::{ExprId, GrammarBuilder};
 
 use crate::{notation::nearest, regex};
 
-/// The formats of the standard. Any other name constrains nothing.
+/// Checks whether this is a format of the standard. Any other name constrains nothing.
 pub(crate) fn is_known(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// The format whose name is almost this one.
+/// Returns the format with the most similar name, for a suggestion.
 pub(crate) fn near(name: &str) -> Option<&'static str> {
     nearest(name, NAMES.into_iter())
 }
@@ -54,12 +55,13 @@ const NAMES: [&str; 19] = [
     "regex",
 ];
 
-/// Whether the language of a format is smaller than the format.
+/// Checks whether the language of a format is smaller than the format.
 pub(crate) fn is_narrow(name: &str) -> bool {
     matches!(name, "time" | "date-time" | "email" | "idn-email" | "regex")
 }
 
-/// The regular expression of a larger language, for the formats whose language is smaller than the format. What is not in it does not have the format.
+/// Returns the expression of a larger language, for the formats whose language is smaller than the format. A text
+/// outside the larger language does not have the format.
 fn wide_expression(name: &str) -> Option<String> {
     Some(match name {
         "time" => time::wide_time(),
@@ -71,7 +73,7 @@ fn wide_expression(name: &str) -> Option<String> {
     })
 }
 
-/// The regular expression of a format, matching the whole text.
+/// Returns the regular expression of a format, for a full match.
 fn expression(name: &str) -> Option<String> {
     Some(match name {
         "date" => time::date(),
@@ -101,31 +103,31 @@ fn options() -> regex::Options {
     regex::Options { ascii: true, ..regex::Options::default() }
 }
 
-/// The regular expression of a format, read once in a process.
+/// Returns the parsed regular expression of a format. It is parsed once per process.
 fn ast(name: &str) -> Option<&'static regex::Ast> {
     static READ: [OnceLock<Option<regex::Ast>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
     let place = NAMES.iter().position(|one| *one == name)?;
     let read = || {
-        // A class such as `[^/~]` is about line ends as well.
+        // With `s`, `.` matches line ends, as classes such as `[^/~]` do.
         regex::parse(&format!("(?s){}", expression(name)?), &options()).ok()
     };
     READ[place].get_or_init(read).as_ref()
 }
 
-/// The texts that have a format. An unknown name allows every text.
+/// Returns the texts that have a format. An unknown name allows every text.
 pub(crate) fn lower(name: &str, grammar: &mut GrammarBuilder) -> ExprId {
     match ast(name).map(|ast| regex::lower_ast(ast, &options(), grammar)) {
         Some(Ok(expr)) => expr,
-        // A test lowers all of our expressions.
+        // Unreachable: a test lowers all these expressions.
         Some(Err(_)) | None => grammar.any_text(),
     }
 }
 
-/// The texts that may have a format: those outside of them do not. A format is negated by this.
+/// Returns a superset of the texts that have a format, for use under a negation: no text outside it has the format.
 pub(crate) fn lower_wide(name: &str, grammar: &mut GrammarBuilder) -> ExprId {
     let Some(expression) = wide_expression(name) else { return lower(name, grammar) };
     let ast = regex::parse(&format!("(?s){expression}"), &options());
-    // A test lowers all of our expressions. Without one, nothing is outside.
+    // A test lowers all these expressions. The fallback allows every text, so that its negation allows none.
     ast.ok()
         .and_then(|ast| regex::lower_ast(&ast, &options(), grammar).ok())
         .unwrap_or_else(|| grammar.any_text())

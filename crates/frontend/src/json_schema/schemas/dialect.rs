@@ -1,4 +1,4 @@
-//! Which draft of the standard a schema is written in.
+//! The draft of the standard in which a schema is written.
 
 /// A draft of JSON Schema, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,8 +11,8 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// The draft that a `$schema` address names. An unknown address is a custom dialect, and read as the newest draft.
-    /// `None` for drafts before draft-04, which are not supported.
+    /// Returns the draft that a `$schema` address names. An unknown address is a custom dialect, and is read as the
+    /// newest draft. Returns `None` for drafts before draft-04, which are not supported.
     pub(crate) fn named(address: &str) -> Option<Self> {
         let address = address.trim_end_matches('#').trim_end_matches('/');
         let address = address.split_once("://").map_or(address, |(_, rest)| rest);
@@ -29,17 +29,17 @@ impl Dialect {
         })
     }
 
-    /// Whether the keywords beside a `$ref` are ignored.
+    /// Checks whether the keywords beside a `$ref` are ignored.
     pub(crate) fn reference_stands_alone(self) -> bool {
         self <= Self::Draft07
     }
 
-    /// Whether `1.0` is an integer.
+    /// Checks whether `1.0` is an integer.
     pub(crate) fn integer_by_value(self) -> bool {
         self > Self::Draft04
     }
 
-    /// The keyword that gives a schema its address.
+    /// Returns the keyword that gives a schema its address.
     pub(crate) fn id_keyword(self) -> &'static str {
         if self == Self::Draft04 { "id" } else { "$id" }
     }

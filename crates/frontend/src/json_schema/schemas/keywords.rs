@@ -1,4 +1,4 @@
-//! What one schema object says: every keyword checked, and sorted by subject.
+//! The keywords of one schema object, checked and sorted by subject.
 //!
 //! ```text
 //! {"type": ["string", "null"], "maxLength": 9, "title": "Name", "anyOf": [a, b]}
@@ -9,9 +9,10 @@
 //! any_of    [a, b]                   a combinator: ids of other schemas for the same value
 //! ```
 //!
-//! A keyword is *local* if it constrains the value by itself (`type`, `enum`, bounds, `items`, `properties`) and a
-//! *combinator* if it applies other schemas to the same value (`$ref`, `allOf`, `not`, `if`, …). A schema without
-//! combinators is *plain*. Most schemas are plain, and they are emitted without any algebra.
+//! A keyword is *local* if it constrains the value without reference to other schemas for the same value (`type`,
+//! `enum`, bounds, `items`, `properties`). It is a *combinator* if it applies other schemas to the same value (`$ref`,
+//! `allOf`, `not`, `if`, …). A schema without combinators is *plain*. Most schemas are plain, and they are emitted
+//! without any algebra.
 
 use super::super::decimal::Decimal;
 use super::super::json::{Members, Value};
@@ -19,15 +20,15 @@ use super::super::types::TypeSet;
 use super::SchemaId;
 use super::miss::Miss;
 
-/// What one schema says.
+/// The keywords of one schema.
 #[derive(Debug, Default)]
 pub(crate) struct Keywords<'s> {
-    /// What `type` allows; all types if there is no `type`.
+    /// The types that `type` allows; all types without a `type`.
     pub(crate) types: TypeSet,
     /// The types that a local keyword other than `type`, `enum` and `const` constrains.
     pub(crate) asserted: TypeSet,
     pub(crate) constant: Option<&'s Value<'s>>,
-    /// Empty if `const` is none of the values of `enum`; `None` if it is one of them.
+    /// The values of `enum`. Beside a `const`: empty if the `const` value is not listed, `None` if it is.
     pub(crate) enumeration: Option<&'s [Value<'s>]>,
 
     pub(crate) reference: Option<Reference<'s>>,
@@ -68,14 +69,14 @@ pub(crate) struct Keywords<'s> {
     pub(crate) pattern_properties: Properties<'s>,
     pub(crate) additional: Option<SchemaId>,
     pub(crate) property_names: Option<SchemaId>,
-    /// Keys that must be present if a key is.
+    /// For a key, the keys that must be present if it is.
     pub(crate) dependent_required: Vec<(&'s str, Vec<&'s str>)>,
-    /// Whether this schema was derived from a value: `prefix` and `properties` then spell out the structure of
+    /// Whether this schema was derived from a value. Then `prefix` and `properties` describe the structure of
     /// `constant`.
     pub(crate) is_structure: bool,
 }
 
-/// A reference, and the schema that it leads to.
+/// A reference and its target.
 #[derive(Debug)]
 pub(crate) struct Reference<'s> {
     pub(crate) keyword: &'static str,
@@ -92,7 +93,7 @@ pub(crate) struct Conditional {
 }
 
 impl Conditional {
-    /// The branch of each outcome: whether the condition is negated, and the schema that applies then.
+    /// Returns both outcomes of the condition: whether the condition is negated, and the schema that then applies.
     pub(crate) fn outcomes(self) -> [(bool, Option<SchemaId>); 2] {
         [(false, self.then), (true, self.otherwise)]
     }
@@ -106,7 +107,7 @@ pub(crate) struct Properties<'s> {
 }
 
 impl<'s> Properties<'s> {
-    /// The schemas must be in the order of the members.
+    /// Pairs keys with schemas, which must be in the order of the members.
     pub(crate) fn new(members: &'s Members<'s>, schemas: Vec<SchemaId>) -> Self {
         debug_assert_eq!(members.len(), schemas.len(), "one schema for each key");
         Self { members: Some(members), schemas }
@@ -136,21 +137,21 @@ impl<'s> Properties<'s> {
         self.keys().zip(self.schemas.iter().copied())
     }
 
-    /// The keys, their schemas, and the JSON values of these.
+    /// Returns the keys, their schemas, and the JSON values of these schemas.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'s str, SchemaId, &'s Value<'s>)> {
         let members = self.members.into_iter().flatten();
         members.zip(&self.schemas).map(|((key, value), schema)| (key, *schema, value))
     }
 }
 
-/// A bound on numbers.
+/// A lower or upper bound on numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bound {
     pub(crate) value: Decimal,
     pub(crate) exclusive: bool,
 }
 
-/// A least and a greatest count.
+/// A minimum and a maximum count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Window {
     pub(crate) min: u32,
@@ -162,7 +163,7 @@ impl Window {
         self.max.is_some_and(|max| max < self.min)
     }
 
-    /// Whether every count is allowed.
+    /// Checks whether every count is allowed.
     pub(crate) fn is_open(self) -> bool {
         self.min == 0 && self.max.is_none()
     }
@@ -171,7 +172,7 @@ impl Window {
         count >= self.min as usize && self.max.is_none_or(|max| count <= max as usize)
     }
 
-    /// The counts in both windows.
+    /// Returns the counts that are in both windows.
     pub(crate) fn and(self, other: Self) -> Self {
         let max = match (self.max, other.max) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -180,17 +181,17 @@ impl Window {
         Self { min: self.min.max(other.min), max }
     }
 
-    /// The window after `count` of its elements were written.
+    /// Returns the window that remains after `count` elements were written.
     pub(crate) fn after(self, count: u32) -> Self {
         Self { min: self.min.saturating_sub(count), max: self.max.map(|max| max.saturating_sub(count)) }
     }
 
-    /// Counts above this one are equivalent to it.
+    /// Returns the count that is equivalent to all greater ones.
     pub(crate) fn cap(self) -> u32 {
         self.max.unwrap_or(self.min).max(self.min)
     }
 
-    /// The counts outside of the window, as windows.
+    /// Returns the counts outside the window, as windows.
     pub(crate) fn complement(self) -> impl Iterator<Item = Self> {
         let below = self.min.checked_sub(1).map(|max| Self { min: 0, max: Some(max) });
         let above = self.max.and_then(|max| Some(Self { min: max.checked_add(1)?, max: None }));
@@ -199,17 +200,17 @@ impl Window {
 }
 
 impl<'s> Keywords<'s> {
-    /// What `{}` says.
+    /// Returns the keywords of `{}`.
     pub(crate) fn everything() -> Self {
         Self { types: TypeSet::ALL, ..Self::default() }
     }
 
-    /// What `false` says.
+    /// Returns the keywords of `false`.
     pub(crate) fn nothing() -> Self {
         Self::default()
     }
 
-    /// Whether there is no combinator.
+    /// Checks that there is no combinator.
     pub(crate) fn is_plain(&self) -> bool {
         self.reference.is_none() && self.has_no_combinator_but_a_reference()
     }
@@ -226,7 +227,7 @@ impl<'s> Keywords<'s> {
             && self.unevaluated_items.is_none()
     }
 
-    /// Whether no local keyword constrains anything.
+    /// Checks that no local keyword constrains anything.
     pub(crate) fn is_silent(&self) -> bool {
         self.types == TypeSet::ALL
             && self.asserted.is_empty()
@@ -234,7 +235,7 @@ impl<'s> Keywords<'s> {
             && self.enumeration.is_none()
     }
 
-    /// The values that `const` and `enum` allow, if there is one of them.
+    /// Returns the values that `const` and `enum` allow, if one of them is present.
     pub(crate) fn listed(&self) -> Option<&'s [Value<'s>]> {
         match (self.constant, self.enumeration) {
             (Some(_), Some([])) => Some(&[]),
@@ -243,18 +244,18 @@ impl<'s> Keywords<'s> {
         }
     }
 
-    /// Whether `const` or `enum` lists a value of these types; true without them.
+    /// Checks whether `const` or `enum` lists a value of these types. Returns true without them.
     pub(crate) fn may_list(&self, types: TypeSet) -> bool {
         self.listed().is_none_or(|values| values.iter().any(|value| TypeSet::of(value).meets(types)))
     }
 
-    /// The reference of a schema that consists of nothing else.
+    /// Returns the reference of a schema that consists of a `$ref` only.
     pub(crate) fn only_reference(&self) -> Option<&Reference<'s>> {
         let reference = self.reference.as_ref()?;
         (self.is_silent() && self.has_no_combinator_but_a_reference()).then_some(reference)
     }
 
-    /// `unevaluatedProperties` for objects, `unevaluatedItems` for arrays.
+    /// Returns `unevaluatedProperties` for objects and `unevaluatedItems` for arrays.
     pub(crate) fn unevaluated(&self, kind: TypeSet) -> Option<SchemaId> {
         match kind {
             TypeSet::OBJECT => self.unevaluated_properties,
@@ -263,7 +264,7 @@ impl<'s> Keywords<'s> {
         }
     }
 
-    /// Whether the local keywords constrain values of a type.
+    /// Checks whether the local keywords constrain values of a type.
     pub(crate) fn constrains(&self, kind: TypeSet) -> bool {
         self.asserted.meets(kind)
             || self.listed().is_some()

@@ -1,14 +1,14 @@
-//! The meta-schemas, which any schema may refer to.
+//! The meta-schemas of the supported drafts, to which any schema may refer.
 //!
 //! `{"$ref": "https://json-schema.org/draft/2020-12/schema"}` describes documents that are schemas themselves. The
-//! meta-schemas of all supported drafts are part of this crate, without their annotations. The caller's resolver is asked
-//! first.
+//! meta-schemas of all supported drafts are part of this crate, without their annotations. The caller's resolver takes
+//! precedence.
 
 use serde_json::{Map, Value};
 
 const ALL: &str = include_str!("metaschemas.json");
 
-/// The document at a well-known address.
+/// Returns the document at a well-known address.
 pub(crate) fn find(address: &str) -> Option<Value> {
     let address = address.trim_end_matches('#');
     let known =

@@ -1,4 +1,4 @@
-//! Why a reference leads to no schema.
+//! The reasons why a reference leads to no schema.
 
 use super::super::error::Reason;
 
@@ -14,7 +14,7 @@ pub(crate) enum Miss {
 }
 
 impl Miss {
-    /// The error for a reference with this text.
+    /// Returns the error for a reference with this text.
     pub(crate) fn explain(&self, reference: &str) -> (Reason, String, &'static str) {
         match self {
             Self::Document(_) => (

@@ -4,14 +4,14 @@
 //! documents ── load ──> Schemas     frozen: id ─> place, dialect, Keywords
 //! ```
 //!
-//! A schema is identified by the address of its JSON value, so that a schema reached in two ways has one id and
-//! recursion closes. Where `$dynamicRef` is used, the dynamic scope is part of the identity. Inside [`Keywords`],
-//! subschemas and the targets of references are ids: after loading, nobody looks at the JSON text again except for
-//! the values of `enum` and `const`.
+//! A schema is identified by the memory address of its JSON value. So a schema that is reached in two ways has one id,
+//! and recursion ends. Where `$dynamicRef` is used, the dynamic scope is part of the identity. In [`Keywords`],
+//! subschemas and the targets of references are ids: after loading, the JSON text is needed only for the values of
+//! `enum` and `const`.
 //!
-//! Loading reports nothing by itself. A schema that lowering never visits may be malformed, or refer to a document
-//! that does not exist; so what there is to say about a schema is kept with it ([`Schemas::lines`],
-//! [`Schemas::faults`]) until it is visited.
+//! Loading reports nothing immediately. A schema that lowering never visits may be malformed, or refer to a document
+//! that does not exist. So report lines and faults are kept with their schema ([`Schemas::lines`], [`Schemas::faults`])
+//! until it is visited.
 
 mod dialect;
 mod keywords;
@@ -47,14 +47,14 @@ impl SchemaId {
 pub(crate) struct Schema<'s> {
     pub(crate) path: PathId,
     pub(crate) dialect: Dialect,
-    /// Whether the schema is the word `false`.
+    /// Whether the schema is the literal `false`.
     pub(crate) is_false: bool,
     pub(crate) keywords: Rc<Keywords<'s>>,
     lines: Range<u32>,
 }
 
 impl<'s> Schema<'s> {
-    /// A schema that is in no document.
+    /// Creates a schema that occurs in no document.
     pub(crate) fn derived(path: PathId, dialect: Dialect, keywords: Keywords<'s>) -> Self {
         let is_false = keywords.types.is_empty();
         Self { path, dialect, is_false, keywords: Rc::new(keywords), lines: 0..0 }
@@ -71,7 +71,7 @@ pub(crate) struct Schemas<'s> {
     faults: Vec<(SchemaId, Fault)>,
 }
 
-/// Something that is wrong with a schema.
+/// An error in a schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) reason: Reason,
@@ -82,7 +82,7 @@ pub(crate) struct Fault {
 }
 
 impl<'s> Schemas<'s> {
-    /// The schema of the whole document.
+    /// Returns the id of the root schema.
     pub(crate) fn root(&self) -> SchemaId {
         self.root
     }
@@ -91,18 +91,18 @@ impl<'s> Schemas<'s> {
         self.list.len()
     }
 
-    /// The schema with this id, unless it is not in the store.
+    /// Returns the schema with this id, if it is in the store.
     pub(crate) fn get(&self, id: SchemaId) -> Option<&Schema<'s>> {
         self.list.get(id.index())
     }
 
-    /// What the report says about the keywords of a schema.
+    /// Returns the lines of the report for the keywords of a schema.
     pub(crate) fn lines(&self, id: SchemaId) -> &[Line] {
         let Range { start, end } = self.list[id.index()].lines;
         &self.lines[start as usize..end as usize]
     }
 
-    /// What is wrong with a schema.
+    /// Returns the errors in a schema.
     pub(crate) fn faults(&self, id: SchemaId) -> impl Iterator<Item = &Fault> {
         self.faults.iter().filter(move |(owner, _)| *owner == id).map(|(_, fault)| fault)
     }

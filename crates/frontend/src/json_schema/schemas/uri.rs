@@ -1,6 +1,6 @@
-//! Addresses: resolving a reference against a base, as RFC 3986 section 5.2 has it.
+//! Resolves a reference against a base address, as in RFC 3986, section 5.2.
 
-/// The absolute address that `reference` names from `base`, without its fragment.
+/// Returns the absolute address that `reference` names from `base`, without its fragment.
 pub(super) fn resolve(base: &str, reference: &str) -> String {
     let reference = reference.split_once('#').map_or(reference, |(before, _)| before);
     let target = Parts::of(reference);
@@ -75,7 +75,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Takes `.` and `..` out of a path.
+/// Resolves `.` and `..` in a path.
 fn without_dots(path: &str) -> String {
     if !path.contains("./") && !path.ends_with('.') {
         return path.to_owned();
@@ -87,7 +87,7 @@ fn without_dots(path: &str) -> String {
         match segment {
             "." => {}
             ".." => {
-                // The empty segment before the first slash stays.
+                // The empty segment before the first slash is kept.
                 if kept.len() > 1 || kept.first().is_some_and(|first| !first.is_empty()) {
                     kept.pop();
                 }

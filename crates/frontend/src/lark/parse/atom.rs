@@ -1,4 +1,4 @@
-//! Items: an atom and its repetition.
+//! Parses items: an atom and its repetition.
 
 use core::mem;
 
@@ -11,7 +11,7 @@ use super::{Parser, Read, once};
 use crate::notation::{nearest, tokens};
 
 impl Parser<'_> {
-    /// An atom, perhaps repeated.
+    /// Reads an atom, possibly repeated.
     pub(super) fn item(&mut self) -> Read<Item> {
         let mut item = self.atom()?;
         item.repeat = self.repetition()?;
@@ -33,7 +33,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `?`, `*`, `+`, `~n`, `~n..m`, `{n}`, `{n,}`, `{,m}` or `{n,m}`.
+    /// Reads `?`, `*`, `+`, `~n`, `~n..m`, `{n}`, `{n,}`, `{,m}` or `{n,m}`.
     fn repetition(&mut self) -> Read<Option<(u32, Option<u32>)>> {
         if !self.begins_repetition() {
             return Ok(None);
@@ -64,7 +64,7 @@ impl Parser<'_> {
         Ok(Some((min, max)))
     }
 
-    /// `{n}`, `{n,}`, `{,m}` or `{n,m}`.
+    /// Reads `{n}`, `{n,}`, `{,m}` or `{n,m}`.
     fn braces(&mut self) -> Read<(u32, Option<u32>)> {
         self.expect("{", "")?;
         let min = if self.is_sign(",") { 0 } else { self.times()? };
@@ -92,7 +92,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An atom, without a repetition.
+    /// Reads an atom, without a repetition.
     pub(super) fn atom(&mut self) -> Read<Item> {
         let start = self.here();
         let atom = match self.peek() {
@@ -144,7 +144,7 @@ impl Parser<'_> {
         self.fail(open, message, format!("close it with `{close}`"))
     }
 
-    /// A string, or a range of characters between two.
+    /// Reads a string, or a range of characters between two strings.
     fn string(&mut self) -> Read<Atom> {
         let start = self.here();
         let (text, ignore_case) = self.string_value()?;
@@ -185,7 +185,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A name, a call with a parameter, or a template with its arguments.
+    /// Reads a name, a call with a parameter, or a template with its arguments.
     fn named(&mut self) -> Read<Atom> {
         let name = self.expect_name()?;
         if &*name == "_" {
@@ -212,7 +212,7 @@ impl Parser<'_> {
         Ok(Atom::Template(name, arguments))
     }
 
-    /// `@name`: another grammar, which is read when it is called first.
+    /// Reads `@name`: another grammar, which is read at its first call.
     fn reference(&mut self, place: Span) -> Read<Atom> {
         self.at += 1;
         let name: Box<str> = self.text(place)[1..].into();
@@ -258,7 +258,7 @@ impl Parser<'_> {
         Ok(Atom::Nested(self.documents.len() - 1))
     }
 
-    /// `<name>` or `<[numbers]>`.
+    /// Reads `<name>` or `<[numbers]>`.
     fn special(&mut self) -> Read<Atom> {
         let place = self.here();
         self.at += 1;

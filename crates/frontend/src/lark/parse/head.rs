@@ -1,4 +1,4 @@
-//! Definitions up to their colon, and directives.
+//! Parses definitions up to their colon, and directives.
 
 use maskwright_grammar::{Span, Temperature};
 
@@ -8,16 +8,16 @@ use super::super::lex::Kind;
 use super::{Parser, Read, body_of, once, sort_of};
 use crate::notation::nearest;
 
-/// What may stand in brackets behind the name of a rule.
+/// The attributes that are allowed in brackets after the name of a rule.
 const ATTRIBUTES: [&str; 8] =
     ["capture", "lazy", "max_chars", "max_tokens", "stop", "stop_capture", "suffix", "temperature"];
 
-/// What begins with a percent sign.
+/// The words that begin with a percent sign.
 const DIRECTIVES: [&str; 8] =
     ["%grammar_options", "%ignore", "%import", "%llguidance", "%json", "%regex", "%lark", "%if"];
 
 impl Parser<'_> {
-    /// A definition or a directive.
+    /// Reads a definition or a directive.
     pub(super) fn entry(&mut self, document: &mut Document) -> Read<()> {
         self.definitions += 1;
         if self.peek() == Some(&Kind::Directive) {
@@ -78,7 +78,7 @@ impl Parser<'_> {
         self.expect(":", " behind the name")?;
         let before = self.at;
         self.skip_newlines_within();
-        // A bar in front of the first alternative is for the eye, if it has a line of its own.
+        // A leading bar is decoration, if it is on a separate line.
         if self.at > before {
             self.eat("|");
         }
@@ -145,7 +145,7 @@ impl Parser<'_> {
             return Ok(());
         }
         if name == "lazy" {
-            // Together with `stop` or `suffix` it says nothing new.
+            // Together with `stop` or `suffix` it has no effect.
             attributes.ending.get_or_insert((Ending::Lazy, place));
             return Ok(());
         }
@@ -198,7 +198,7 @@ impl Parser<'_> {
                 let is_empty = matches!(&atom, Atom::Literal { text, .. } if text.is_empty());
                 let is_written = name == "suffix" || self.options.stops_are_written;
                 if name == "stop" && is_written && !is_empty {
-                    // Whoever tells what was captured around it can leave it out.
+                    // The capture lets the caller remove this text.
                     attributes.captures.push(CaptureAs { name: Some("".into()), is_stop: true, span: place });
                 }
                 let ending = if is_written { Ending::Suffix(atom) } else { Ending::Stop(atom) };
@@ -243,7 +243,7 @@ impl Parser<'_> {
         self.end_of_line()
     }
 
-    /// `common.NAME`, `common.NAME -> OTHER` or `common (NAME, OTHER)`.
+    /// Reads `common.NAME`, `common.NAME -> OTHER` or `common (NAME, OTHER)`.
     fn import(&mut self, document: &mut Document) -> Read<()> {
         let start = self.here();
         let is_relative = self.eat(".");

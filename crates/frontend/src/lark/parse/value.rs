@@ -1,4 +1,4 @@
-//! Numbers, the parameters of rules, and the JSON behind directives.
+//! Parses numbers, the parameters of rules, and the JSON after directives.
 
 use maskwright_grammar::Span;
 use serde_json::Value;
@@ -10,10 +10,10 @@ use super::{Parser, Read, Stop};
 use crate::notation::nearest;
 use crate::notation::substring;
 
-/// What can be computed from a parameter.
+/// The functions that compute a parameter.
 const UPDATES: [&str; 6] = ["bit_and", "bit_or", "clear_bit", "decr", "incr", "set_bit"];
 
-/// What can be asked about a parameter.
+/// The conditions on a parameter.
 const CONDITIONS: [&str; 20] = [
     "true",
     "and",
@@ -38,7 +38,7 @@ const CONDITIONS: [&str; 20] = [
 ];
 
 impl Parser<'_> {
-    /// Any number; its text.
+    /// Reads any number, and returns its text.
     pub(super) fn number(&mut self) -> Read<Box<str>> {
         match self.peek() {
             Some(Kind::Number) => {
@@ -50,7 +50,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A whole number, decimal or hexadecimal.
+    /// Reads a whole number, decimal or hexadecimal.
     pub(super) fn unsigned(&mut self) -> Read<u64> {
         let place = self.here();
         let text = self.number()?;
@@ -66,7 +66,7 @@ impl Parser<'_> {
         }
     }
 
-    /// How a call computes its parameter.
+    /// Reads how a call computes its parameter.
     pub(super) fn update(&mut self) -> Read<Update> {
         if self.peek() == Some(&Kind::Number) {
             return Ok(Update::Number(self.unsigned()?));
@@ -92,7 +92,7 @@ impl Parser<'_> {
         Ok(update)
     }
 
-    /// What stands behind `%if`.
+    /// Reads the condition after `%if`.
     pub(super) fn condition(&mut self) -> Read<Condition> {
         let place = self.here();
         let name = self.expect_name()?;
@@ -152,7 +152,7 @@ impl Parser<'_> {
         self.fail(place, format!("there is no {what} `{name}`"), help)
     }
 
-    /// The number of a bit.
+    /// Reads the number of a bit.
     fn bit(&mut self) -> Read<u32> {
         let place = self.here();
         match self.unsigned()? {
@@ -161,7 +161,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `[x:y]` or `_`.
+    /// Reads `[x:y]` or `_`.
     fn bits(&mut self) -> Read<Bits> {
         let start = self.here();
         if !self.eat("[") {
@@ -186,7 +186,7 @@ impl Parser<'_> {
         Ok(bits)
     }
 
-    /// `%json { … }`, `%regex { … }` or `%lark { … }` in a body.
+    /// Reads `%json { … }`, `%regex { … }` or `%lark { … }` in a body.
     pub(super) fn inline_directive(&mut self) -> Read<Atom> {
         let place = self.here();
         let word = self.text(place).to_owned();
@@ -221,7 +221,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The JSON behind a directive, as text.
+    /// Returns the JSON after a directive, as text.
     fn json(&mut self) -> Read<(Box<str>, Span)> {
         let span = self.here();
         if self.peek() != Some(&Kind::Json) {
@@ -231,7 +231,7 @@ impl Parser<'_> {
         Ok((self.text(span).into(), span))
     }
 
-    /// The runs that `%regex` allows.
+    /// Reads the chunks of a `%regex`.
     fn substring(&mut self, text: &str, span: Span) -> Read<Atom> {
         const HELP: &str = "write `{\"substring_chars\": \"…\"}`, `{\"substring_words\": \"…\"}` or `{\"substring_chunks\": [\"…\"]}`";
         let value: Value = serde_json::from_str(text).unwrap_or(Value::Null);
@@ -258,7 +258,7 @@ impl Parser<'_> {
         Ok(Atom::Substring(chunks))
     }
 
-    /// The options behind `%llguidance`.
+    /// Reads the options after `%llguidance`.
     pub(super) fn settings(&mut self, document: &mut Document) -> Read<()> {
         let (text, span) = self.json()?;
         let value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
@@ -267,7 +267,7 @@ impl Parser<'_> {
         };
         for (key, value) in map {
             match (&**key, value) {
-                // How forced text is cut into tokens is no matter of the grammar.
+                // The grammar does not affect how forced text is split into tokens.
                 ("no_forcing", Value::Bool(_)) | ("allow_invalid_utf8", Value::Bool(false)) => {}
                 ("allow_initial_skip", Value::Bool(allowed)) => document.settings.ignored_first = *allowed,
                 ("ignore_once", Value::Bool(once)) => document.settings.ignored_once = *once,

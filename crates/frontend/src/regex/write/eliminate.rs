@@ -1,20 +1,21 @@
-//! From an automaton to a regular expression, by taking states away.
+//! Converts an automaton to a regular expression, by state elimination.
 //!
 //! ```text
 //!   p ──a──▶ q ──b──▶ r        q goes:     p ──a c* b──▶ r
 //!            ↺ c
 //! ```
 //!
-//! Every pair of an arrow into a state and an arrow out of it becomes one arrow past it, until only the beginning and the
-//! end are left. The order decides how long the result is; the state whose removal adds the least goes first, by the measure
-//! of Delgado and Morais ("Approximation to the smallest regular expression for a given regular language", 2004).
+//! Every pair of an arrow into a state and an arrow out of it becomes one arrow past it, until only the start and the
+//! end are left. The order decides how long the result is. The state whose removal adds the least is removed first, by
+//! the measure of Delgado and Morais ("Approximation to the smallest regular expression for a given regular language",
+//! 2004).
 
 use std::collections::BTreeMap;
 
 use super::letters::Letters;
 use super::parts::{PartId, Parts};
 
-/// The language of an automaton; `None` if some arrow becomes longer than the limit.
+/// Returns the language of an automaton, or `None` if some arrow becomes longer than the limit.
 pub(super) fn eliminate(letters: &Letters, parts: &mut Parts, limit: u64) -> Option<PartId> {
     let mut graph = Graph::new(letters, parts);
     let mut left: Vec<usize> = (0..letters.states.len()).collect();
@@ -27,7 +28,7 @@ pub(super) fn eliminate(letters: &Letters, parts: &mut Parts, limit: u64) -> Opt
     Some(graph.arrow(graph.begin, graph.end))
 }
 
-/// Arrows by where they leave and where they arrive. Ordered maps keep the result the same on every run.
+/// Arrows by source and by target. Ordered maps keep the result the same on every run.
 struct Graph {
     leaving: Vec<BTreeMap<usize, PartId>>,
     arriving: Vec<BTreeMap<usize, PartId>>,
@@ -73,7 +74,7 @@ impl Graph {
         self.arriving[to].insert(from, both);
     }
 
-    /// How much longer the whole becomes when this state goes.
+    /// Returns how much longer the whole expression becomes when this state is removed.
     fn weight(&self, state: usize, parts: &Parts) -> u64 {
         let others = |map: &BTreeMap<usize, PartId>| {
             let others = map.iter().filter(|(other, _)| **other != state);

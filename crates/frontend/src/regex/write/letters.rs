@@ -1,14 +1,14 @@
-//! An automaton over bytes, read as one over characters.
+//! Converts an automaton over bytes to one over characters.
 //!
-//! Its states are those in which a character may begin, and an arrow carries the set of characters that lead from one to
-//! another. The characters between are found by following their UTF-8 spellings: the continuation bytes after a lead byte
-//! are six bits each, so what k of them lead to is a list of ranges of 6·k-bit numbers.
+//! Its states are those in which a character may begin, and an arrow carries the set of characters that lead from one
+//! state to another. These characters are found by following their UTF-8 encodings: each continuation byte after a lead
+//! byte carries six bits, so the targets of k of them are a list of ranges of 6·k-bit numbers.
 
 use maskwright_automata::{Dfa, DfaState};
 use maskwright_grammar::CharSet;
 use rustc_hash::FxHashMap;
 
-/// An automaton over characters. State 0 is where reading begins; there is no dead state.
+/// An automaton over characters. State 0 is the start; there is no dead state.
 pub(super) struct Letters {
     pub(super) states: Vec<State>,
 }
@@ -19,7 +19,7 @@ pub(super) struct State {
     pub(super) arrows: Vec<(CharSet, usize)>,
 }
 
-/// The automaton over characters. An empty language has no states.
+/// Returns the automaton over characters. For an empty language it has no states.
 pub(super) fn of(dfa: &Dfa) -> Letters {
     let mut reader = Reader { dfa, tails: FxHashMap::default() };
     let mut states = Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn of(dfa: &Dfa) -> Letters {
     Letters { states }
 }
 
-/// A range of numbers and the state behind it.
+/// A range of numbers and the state after them.
 type Range = (u32, u32, DfaState);
 
 struct Reader<'d> {
@@ -56,12 +56,12 @@ struct Reader<'d> {
     tails: FxHashMap<(DfaState, u32), Vec<Range>>,
 }
 
-/// Lead bytes: the first and last of a kind, how many continuation bytes follow, and the bits that mark the kind.
+/// Lead bytes: the first and last of a kind, the number of continuation bytes, and the bits that mark the kind.
 const LEADS: [(u8, u8, u32, u8); 4] =
     [(0x00, 0x7F, 0, 0x00), (0xC2, 0xDF, 1, 0xC0), (0xE0, 0xEF, 2, 0xE0), (0xF0, 0xF4, 3, 0xF0)];
 
 impl Reader<'_> {
-    /// All characters that lead somewhere, ascending.
+    /// Returns all characters that lead to a live state, in ascending order.
     fn characters(&mut self, state: DfaState) -> Vec<Range> {
         let mut ranges = Vec::new();
         for (first, last, more, mark) in LEADS {
@@ -73,11 +73,11 @@ impl Reader<'_> {
                 }
             }
         }
-        // A range that crosses the surrogates would begin or end at a number that is no character.
+        // A range that crosses the surrogates would begin or end at a number that is not a character.
         ranges.into_iter().flat_map(without_surrogates).collect()
     }
 
-    /// What so many continuation bytes lead to. The depth of the recursion is at most three.
+    /// Returns the targets of `more` continuation bytes. The depth of the recursion is at most three.
     fn tail(&mut self, state: DfaState, more: u32) -> Vec<Range> {
         if state == Dfa::DEAD {
             return Vec::new();
@@ -99,7 +99,7 @@ impl Reader<'_> {
     }
 }
 
-/// Appends a range, or makes the last one longer.
+/// Appends a range, or extends the last one.
 fn join(ranges: &mut Vec<Range>, (first, last, target): Range) {
     match ranges.last_mut() {
         Some(range) if range.2 == target && range.1 + 1 == first => range.1 = last,

@@ -1,4 +1,4 @@
-//! The way back: from a grammar to a regular expression.
+//! Writes a grammar as a regular expression.
 //!
 //! ```
 //! use maskwright_frontend::regex::{self, WriteLimits};
@@ -8,21 +8,22 @@
 //! assert_eq!(regex::write(&grammar, &WriteLimits::default()).unwrap(), "a[ac]|[bc][a-c]");
 //! ```
 //!
-//! A grammar whose rules do not recurse is regular, and is written out by putting rules in place of their calls. What is
-//! written is plain: characters, classes, `(?:…)`, `|`, `?`, `*`, `+` and `{n,m}`, with escapes that the Rust `regex`
-//! crate, Python's `re` and our own reader take alike. It describes *whole* texts and has no anchors.
+//! A grammar whose rules do not recurse is regular, and is written by inserting rules in place of their calls. The
+//! result is plain: characters, classes, `(?:…)`, `|`, `?`, `*`, `+` and `{n,m}`, with escapes that the Rust `regex`
+//! crate, Python's `re` and the reader of this crate all accept. It describes *whole* texts and has no anchors.
 //!
-//! # What has no counterpart
+//! # Constructs without a counterpart
 //!
-//! - **Intersection and complement** become the smallest automaton over characters ([`letters`]), whose states are
-//!   then taken away one by one until a single arrow is left ([`eliminate`]).
-//! - **A JSON string** of a set of texts is that set with every character spelled out: `a` becomes `a|\\u0061` ([`spell`]).
+//! - **Intersection and complement** become the minimal automaton over characters ([`letters`]), whose states are then
+//!   eliminated one by one until a single arrow is left ([`eliminate`]).
+//! - **A JSON string** over a set of texts is that set with every character spelled out: `a` becomes `a|\\u0061`
+//!   ([`spell`]).
 //!
 //! # Size
 //!
-//! Rules are shared, and a regular expression cannot share. Parts are therefore held in an arena in which equal ones are
-//! one ([`parts`]); the length of the text is known for each before anything is printed, and
-//! [`WriteLimits`] says how long it may become.
+//! Rules are shared, and a regular expression cannot share. So parts are held in an arena in which equal parts are
+//! stored once ([`parts`]). The length of the text is known for each part before anything is printed, and
+//! [`WriteLimits`] bounds it.
 
 mod eliminate;
 mod letters;
@@ -41,24 +42,24 @@ use crate::translate::translate;
 
 use self::parts::{PartId, Parts};
 
-/// How large a written expression, and what is built on the way, may become.
+/// Limits on the size of a written expression and of intermediate results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteLimits {
     /// Bytes of the regular expression.
     pub length: usize,
-    /// States of an automaton that an intersection or a complement needs.
+    /// States of an automaton for an intersection or a complement.
     pub states: usize,
 }
 
 impl Default for WriteLimits {
-    /// One million bytes, and 2,000 states.
+    /// Returns one million bytes and 2,000 states.
     fn default() -> Self {
         Self { length: 1_000_000, states: 2_000 }
     }
 }
 
-/// Why there is no regular expression for a grammar.
+/// The reason why there is no regular expression for a grammar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteError {
     kind: WriteErrorKind,
@@ -73,29 +74,29 @@ pub enum WriteErrorKind {
     Recursive,
     /// The expression would be longer than [`WriteLimits::length`].
     TooLong(usize),
-    /// An intersection or a complement needs more than [`WriteLimits::states`], or more work than is reasonable.
+    /// An intersection or a complement needs more than [`WriteLimits::states`], or too much work.
     TooManyStates(usize),
-    /// No text at all is in the language, and there is no plain expression for that.
+    /// The language is empty, and there is no plain expression for that.
     Empty,
     /// Some text of the language is not UTF-8.
     NotText,
-    /// A JSON string stands inside an intersection, a complement or another JSON string.
+    /// A JSON string is inside an intersection, a complement or another JSON string.
     NestedString,
-    /// Values must differ, which takes a memory of those before.
+    /// Values must differ, which requires remembering earlier values.
     Differ,
-    /// A token is asked for that stands for no text.
+    /// A token is required that has no text.
     Token,
-    /// A part is limited to a number of tokens, of which a regular expression knows nothing.
+    /// A part is limited to a number of tokens, which a regular expression cannot count.
     Limit,
 }
 
 impl WriteError {
-    /// What is wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> WriteErrorKind {
         self.kind
     }
 
-    /// The names of the rules on the way from the root to the place.
+    /// Returns the names of the rules on the path from the root to the place.
     pub fn rules(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().map(|name| &**name)
     }
@@ -138,7 +139,7 @@ impl fmt::Display for WriteErrorKind {
 
 impl core::error::Error for WriteError {}
 
-/// Writes a regular expression that matches, as a whole, exactly the texts of the grammar.
+/// Writes a regular expression that, as a full match, accepts exactly the texts of the grammar.
 pub fn write(grammar: &Grammar, limits: &WriteLimits) -> Result<String, WriteError> {
     let mut writer = Writer { grammar, limits, parts: Parts::new(), done: FxHashMap::default() };
     let root = writer.root()?;
@@ -149,7 +150,7 @@ pub fn write(grammar: &Grammar, limits: &WriteLimits) -> Result<String, WriteErr
     Ok(print::print(&writer.parts, root))
 }
 
-/// How many operands all parts may have together: some hundred megabytes.
+/// The maximum number of operands of all parts together: some hundred megabytes.
 const MAX_OPERANDS: usize = 10_000_000;
 
 struct Writer<'g> {
@@ -159,18 +160,18 @@ struct Writer<'g> {
     done: FxHashMap<ExprId, PartId>,
 }
 
-/// What is left to do for an expression.
+/// A remaining step for an expression.
 #[derive(Clone, Copy)]
 enum Task {
     Open(ExprId),
-    /// Its operands are done.
+    /// All operands are done.
     Close(ExprId),
 }
 
 impl Writer<'_> {
     fn root(&mut self) -> Result<PartId, WriteError> {
         let root = self.grammar.rule(self.grammar.root()).expr();
-        // The expressions whose operands are being written, outermost first: to meet one of them again is recursion.
+        // The expressions whose operands are being written, outermost first. Meeting one of them again is a recursion.
         let mut open: Vec<ExprId> = Vec::new();
         let mut is_open = rustc_hash::FxHashSet::default();
         let mut work = vec![Task::Open(root)];
@@ -188,7 +189,7 @@ impl Writer<'_> {
                 }
                 Task::Close(id) => {
                     let part = self.one(id).map_err(|kind| self.at(&open, kind))?;
-                    // A part may be long and stand nowhere in the end, but what it costs is paid.
+                    // A long part may not occur in the result, but its cost counts.
                     if self.parts.operands() > MAX_OPERANDS {
                         return Err(self.at(&open, WriteErrorKind::TooLong(self.limits.length)));
                     }
@@ -201,8 +202,8 @@ impl Writer<'_> {
         Ok(self.part(root))
     }
 
-    /// What must be written before an expression. The texts of JSON strings, intersections and complements are none
-    /// of it: they are written in a way of their own.
+    /// Pushes the expressions that must be written before this one. The operands of JSON strings, intersections and
+    /// complements are not among them, because they are written by [`Self::regular`].
     fn push_needs(&self, id: ExprId, work: &mut Vec<Task>) {
         match self.grammar.expr(id) {
             Expr::And(_) | Expr::Not(_) | Expr::JsonString(_) => {}
@@ -215,7 +216,7 @@ impl Writer<'_> {
         self.done.get(&id).copied().unwrap_or(PartId::NEVER)
     }
 
-    /// An expression whose needs are done.
+    /// Writes an expression whose operands are done.
     fn one(&mut self, id: ExprId) -> Result<PartId, WriteErrorKind> {
         let many = |this: &Self, list: &[ExprId]| list.iter().map(|id| this.part(*id)).collect::<Vec<_>>();
         let grammar = self.grammar;
@@ -251,8 +252,8 @@ impl Writer<'_> {
         })
     }
 
-    /// A language of texts without JSON strings, over characters. Plain parts are taken as they are; an intersection or
-    /// a complement becomes an automaton.
+    /// Writes a language of texts without JSON strings, over characters. Plain parts are written unchanged; an
+    /// intersection or a complement becomes an automaton.
     fn regular(&mut self, root: ExprId) -> Result<PartId, WriteErrorKind> {
         let mut done: FxHashMap<ExprId, PartId> = FxHashMap::default();
         let mut work = vec![Task::Open(root)];
@@ -278,7 +279,7 @@ impl Writer<'_> {
                         self.push_needs(id, &mut work);
                     }
                 },
-                // The rules here do not recurse: the builder of the grammar has seen to that.
+                // The rules here do not recurse: the builder of the grammar guarantees this.
                 Task::Close(id) => {
                     let outer = core::mem::replace(&mut self.done, done);
                     let part = self.one(id);
@@ -290,7 +291,8 @@ impl Writer<'_> {
         Ok(done.get(&root).copied().unwrap_or(PartId::NEVER))
     }
 
-    /// An intersection of repeated classes: `[a-z]* ∧ .{2,5}` is `[a-z]{2,5}`. Lengths beside a pattern look like this.
+    /// Writes an intersection of repeated classes: `[a-z]* ∧ .{2,5}` is `[a-z]{2,5}`. A length beside a pattern has
+    /// this form.
     fn window(&mut self, list: &[ExprId]) -> Option<PartId> {
         let (mut set, mut low, mut high) = (CharSet::all(), 0, None::<u32>);
         for id in list {
@@ -304,7 +306,7 @@ impl Writer<'_> {
         Some(self.parts.repeat(body, low, high))
     }
 
-    /// The same language by way of its smallest automaton.
+    /// Writes a language by converting it to its minimal automaton.
     fn automaton(&mut self, root: ExprId) -> Result<PartId, WriteErrorKind> {
         let limit = self.limits.states;
         let too_many = WriteErrorKind::TooManyStates(limit);
@@ -318,7 +320,7 @@ impl Writer<'_> {
                 Expr::Limit { .. } => WriteErrorKind::Limit,
                 _ => WriteErrorKind::Differ,
             })?;
-        // A character has up to four bytes, each with a state between it and the next.
+        // A character has up to four bytes, with a state between each two.
         let limits = automata::Limits { states: limit.saturating_mul(8), ..automata::Limits::default() };
         let dfa = automata::Dfa::build(&mut exprs, translated, &limits).map_err(|_| too_many)?;
         let letters = letters::of(&dfa);
@@ -337,7 +339,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// An error with the rules that lead to it.
+    /// Returns an error with the rules that lead to it.
     fn at(&self, open: &[ExprId], kind: WriteErrorKind) -> WriteError {
         let called = open.iter().filter_map(|id| match self.grammar.expr(*id) {
             Expr::Rule(rule) => Some(self.grammar.rule(*rule).name().into()),

@@ -1,15 +1,16 @@
-//! Parts of a regular expression, in an arena in which equal parts are one.
+//! Parts of a regular expression, in an arena in which equal parts are stored once.
 //!
-//! The constructors simplify what the two sources of parts make much of: grammars, in which an optional member is
-//! written `x·rest | rest`, and automata, whose states leave behind `a·x* | b·x*`. Common beginnings and ends are put
-//! outside, `x·x*` is `x+`, and one-character alternatives are one class. For each part the length of its text is known.
+//! The constructors simplify patterns that the two sources of parts often produce: grammars, in which an optional
+//! member is written `x·rest | rest`, and automata, whose eliminated states leave `a·x* | b·x*`. Common prefixes and
+//! suffixes are factored out, `x·x*` becomes `x+`, and one-character alternatives become one class. The length of the
+//! text is known for each part.
 
 use maskwright_grammar::CharSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::syntax;
 
-/// The name of a part. Equal parts have equal ids.
+/// The id of a part. Equal parts have equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct PartId(u32);
 
@@ -21,14 +22,14 @@ impl PartId {
 /// A part of a regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Part {
-    /// Nothing; occurs only by itself.
+    /// Matches nothing; never an operand of another part.
     Never,
     Empty,
-    /// One character of a set that is not empty.
+    /// One character of a nonempty set.
     Class(CharSet),
-    /// At least two, none a `Seq`.
+    /// At least two parts, none of them a `Seq`.
     Seq(Box<[PartId]>),
-    /// At least two, none an `Alt`, none `Empty`, at most one a `Class`.
+    /// At least two parts, none of them an `Alt` or `Empty`, at most one a `Class`.
     Alt(Box<[PartId]>),
     Repeat {
         body: PartId,
@@ -42,15 +43,15 @@ pub(super) struct Parts {
     lengths: Vec<u64>,
     nullable: Vec<bool>,
     index: FxHashMap<Part, PartId>,
-    /// How many operands the parts have together.
+    /// The number of operands of all parts together.
     operands: usize,
-    /// What became of lists of alternatives: the same are asked for again and again.
+    /// The results for lists of alternatives, because the same lists recur often.
     choices: FxHashMap<Box<[PartId]>, PartId>,
-    /// How many choices are being simplified inside one another.
+    /// The number of nested choices that are being simplified.
     depth: usize,
 }
 
-/// How deep choices are simplified inside one another.
+/// The depth to which nested choices are simplified.
 const DEPTH: usize = 64;
 
 impl Parts {
@@ -73,12 +74,12 @@ impl Parts {
         &self.list[id.0 as usize]
     }
 
-    /// How many bytes the part has when it is printed, or a few more.
+    /// Returns an upper bound on the number of bytes of the printed part, which is nearly exact.
     pub(super) fn length(&self, id: PartId) -> u64 {
         self.lengths[id.0 as usize]
     }
 
-    /// How many operands the parts have together, which is what they cost.
+    /// Returns the number of operands of all parts together, which determines their cost.
     pub(super) fn operands(&self) -> usize {
         self.operands
     }
@@ -117,7 +118,7 @@ impl Parts {
         }
     }
 
-    /// Appends to a sequence; repetitions of one body become one repetition.
+    /// Appends to a sequence, and merges adjacent repetitions of one body.
     fn push_joined(&mut self, flat: &mut Vec<PartId>, id: PartId) {
         if let Some(&last) = flat.last()
             && (matches!(self.get(last), Part::Repeat { .. }) || matches!(self.get(id), Part::Repeat { .. }))
@@ -140,7 +141,7 @@ impl Parts {
         flat.push(id);
     }
 
-    /// A part as so many times a body.
+    /// Returns a part as a repetition of a body.
     fn times(&self, id: PartId) -> (PartId, u32, Option<u32>) {
         match self.get(id) {
             Part::Repeat { body, min, max } => (*body, *min, *max),
@@ -164,7 +165,7 @@ impl Parts {
             }
             _ => {}
         }
-        // A body that may be empty needs no least number.
+        // A nullable body needs no minimum count.
         let min = if self.is_nullable(body) { 0 } else { min };
         if (min, max) == (0, Some(1)) && self.is_nullable(body) {
             return body;
@@ -189,7 +190,7 @@ impl Parts {
 
     fn new_alt(&mut self, mut list: Vec<PartId>) -> PartId {
         if self.depth <= DEPTH {
-            // Common ends first, while a choice that ends several alternatives is still one part.
+            // Common suffixes come first, while a choice that ends several alternatives is still one part.
             self.share(&mut list, End::Back);
             self.share(&mut list, End::Front);
             if let Some(chain) = self.chain(&list) {
@@ -233,8 +234,9 @@ impl Parts {
         if optional { self.optional(choice) } else { choice }
     }
 
-    /// The members of an object: what follows one of them is `R = ,K | }` where `K = p·R' | K'` and `R' = ,K' | }`. Written
-    /// out like this each `K'` stands there twice, and the length doubles with every member. But `R` is `(,p)?·R'`.
+    /// Simplifies the members of an object: the text after a member is `R = ,K | }` where `K = p·R' | K'` and `R' = ,K'
+    /// | }`. Written like this, each `K'` occurs twice, and the length doubles with every member. But `R` equals
+    /// `(,p)?·R'`.
     fn chain(&mut self, list: &[PartId]) -> Option<PartId> {
         let &[start, end] = list else { return None };
         let Part::Seq(factors) = self.get(start) else { return None };
@@ -243,7 +245,7 @@ impl Parts {
         let Part::Alt(ways) = self.get(choice) else { return None };
         let (&first, others) = ways.split_first()?;
         let (others, member, closing) = (others.to_vec(), self.factors(first), self.factors(end));
-        // Only what has something optional before its end can end with R', so that most choices are left alone at once.
+        // Only a part with something optional before its end can end with R'. This check excludes most choices.
         let last = member.strip_suffix(&*closing)?.last()?;
         if !matches!(self.get(*last), Part::Repeat { min: 0, max: Some(1), .. }) {
             return None;
@@ -254,7 +256,7 @@ impl Parts {
         let rest = self.factors(rest);
         let own = member.strip_suffix(&*rest)?;
         let own = self.seq([&*comma, own].concat());
-        // What is left may be a choice of members that share what follows, hence a chain again.
+        // The rest may be a choice of members that share the following text, and so a chain again.
         let own = self.alt([own, PartId::EMPTY]);
         Some(self.seq([&[own], &*rest].concat()))
     }
@@ -268,7 +270,7 @@ impl Parts {
         }
     }
 
-    /// Adds an alternative; the classes among them are collected into one.
+    /// Adds an alternative, and collects the classes among the alternatives into one.
     fn push_choice(
         parts: &[Part],
         id: PartId,
@@ -287,7 +289,7 @@ impl Parts {
         }
     }
 
-    /// Puts what several alternatives begin or end with outside of them: `x·a | y·a` becomes `(x|y)·a`.
+    /// Factors out common prefixes or suffixes of several alternatives: `x·a | y·a` becomes `(x|y)·a`.
     fn share(&mut self, list: &mut Vec<PartId>, end: End) {
         if list.len() < 2 {
             return;
@@ -313,7 +315,7 @@ impl Parts {
             }
             let factors: Vec<Vec<PartId>> = members.iter().map(|id| self.factors(*id)).collect();
             let shared = common(&factors, end);
-            // A few letters are not worth it, and members would not look like members any more.
+            // Factoring out a few letters saves little, and would hide the form of members that `chain` recognizes.
             let outside = match end {
                 End::Front => &factors[0][..shared],
                 End::Back => &factors[0][factors[0].len() - shared..],
@@ -377,7 +379,7 @@ impl Parts {
     }
 
     fn length_of(&self, part: &Part) -> u64 {
-        // Four for the parentheses that may be needed.
+        // Four bytes for the parentheses that may be needed.
         const GROUP: u64 = 4;
         match part {
             Part::Never | Part::Empty => GROUP,
@@ -393,14 +395,14 @@ impl Parts {
     }
 }
 
-/// Where alternatives are compared.
+/// The end at which alternatives are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Front,
     Back,
 }
 
-/// How many factors all lists have in common at one end.
+/// Returns the number of factors that all lists have in common at one end.
 fn common(lists: &[Vec<PartId>], end: End) -> usize {
     let shortest = lists.iter().map(Vec::len).min().unwrap_or(0);
     let factor = |list: &[PartId], at: usize| match end {

@@ -1,9 +1,9 @@
-//! Parts as text.
+//! Prints parts as text.
 
 use super::parts::{Part, PartId, Parts};
 use super::syntax::{class, times};
 
-/// How tightly the surroundings bind.
+/// How tightly the surrounding construct binds.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Around {
     Choice,
@@ -11,14 +11,14 @@ enum Around {
     Repetition,
 }
 
-/// What is left to print.
+/// A remaining piece of output.
 enum Task {
     Part(PartId, Around),
     Text(&'static str),
     Times(u32, Option<u32>),
 }
 
-/// The text of a part. Parts may nest deeply, hence the explicit stack.
+/// Returns the text of a part. Parts may nest deeply, hence the explicit stack.
 pub(super) fn print(parts: &Parts, root: PartId) -> String {
     let mut out = String::with_capacity(parts.length(root) as usize);
     let mut work = vec![Task::Part(root, Around::Choice)];
@@ -31,7 +31,7 @@ pub(super) fn print(parts: &Parts, root: PartId) -> String {
                 let own = match part {
                     Part::Alt(_) => Around::Choice,
                     Part::Seq(_) | Part::Repeat { .. } => Around::Sequence,
-                    // The empty part is printed as nothing, which must not be repeated or stand beside a bar.
+                    // The empty part prints as nothing, so it needs parentheses if it is repeated or beside a bar.
                     Part::Empty | Part::Never => Around::Choice,
                     Part::Class(_) => Around::Repetition,
                 };
@@ -49,7 +49,7 @@ pub(super) fn print(parts: &Parts, root: PartId) -> String {
 
 fn push_inside(part: &Part, out: &mut String, work: &mut Vec<Task>) {
     match part {
-        // A class without members, for completeness: whoever asks for an empty language gets an error before.
+        // A class without members, for completeness: an empty language is reported as an error before.
         Part::Never => out.push_str("[^\\x00-\\U0010ffff]"),
         Part::Empty => {}
         Part::Class(set) => out.push_str(&class(set)),

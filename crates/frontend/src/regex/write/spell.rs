@@ -1,7 +1,7 @@
-//! A language of texts as the JSON strings that spell them.
+//! Converts a language of texts to the JSON strings that spell them.
 //!
-//! A character may be written as itself, by a short escape, by `\uXXXX`, or, beyond U+FFFF, by a pair of these. So every class
-//! becomes a choice of at most four:
+//! A character may be written as itself, by a short escape, by `\uXXXX`, or, beyond U+FFFF, by a pair of these. So
+//! every class becomes a choice of at most four parts:
 //!
 //! ```text
 //! [a"]   ──▶   [a] | \\["] | \\u00(61|22)
@@ -12,14 +12,14 @@ use rustc_hash::FxHashMap;
 
 use super::parts::{Part, PartId, Parts};
 
-/// The strings, quotes included, whose decoded text is in the language.
+/// Returns the strings, including quotes, whose decoded text is in the language.
 pub(super) fn json_string(parts: &mut Parts, text: PartId) -> PartId {
     let spelled = spell(parts, text);
     let quote = parts.text("\"");
     parts.seq([quote, spelled, quote])
 }
 
-/// The language with every class spelled out.
+/// Returns the language with every class spelled out.
 fn spell(parts: &mut Parts, root: PartId) -> PartId {
     let mut done: FxHashMap<PartId, PartId> = FxHashMap::default();
     let mut work = vec![(root, false)];
@@ -56,7 +56,7 @@ fn spell(parts: &mut Parts, root: PartId) -> PartId {
     done.get(&root).copied().unwrap_or(PartId::NEVER)
 }
 
-/// The short escapes: what is written after the backslash, and what it means.
+/// The short escapes: the character after the backslash, and its meaning.
 const SHORT: [(char, char); 8] = [
     ('"', '"'),
     ('\\', '\\'),
@@ -68,7 +68,7 @@ const SHORT: [(char, char); 8] = [
     ('t', '\t'),
 ];
 
-/// All spellings of one character of a set.
+/// Returns all spellings of one character of a set.
 fn character(parts: &mut Parts, set: &CharSet) -> PartId {
     let special = CharSet::from_ranges([('\0', '\u{1F}'), ('"', '"'), ('\\', '\\')]);
     let plain = parts.class(set.intersection(&special.complement()));
@@ -87,7 +87,7 @@ fn character(parts: &mut Parts, set: &CharSet) -> PartId {
     parts.alt([plain, escape])
 }
 
-/// The numbers of the members of a set, up to U+FFFF and beyond.
+/// The code points of the members of a set, up to U+FFFF and beyond.
 struct Numbers {
     basic: Ranges,
     beyond: Ranges,
@@ -97,7 +97,7 @@ fn numbers(set: &CharSet) -> Numbers {
     let (mut basic, mut beyond) = (Vec::new(), Vec::new());
     for &(first, last) in set.ranges() {
         let (first, last) = (u32::from(first), u32::from(last));
-        // The surrogates are no characters, so a range stops before them and goes on behind.
+        // The surrogates are not characters, so a range is interrupted by them.
         for (low, high) in [(0, 0xD7FF), (0xE000, 0xFFFF)] {
             let (low, high) = (first.max(low), last.min(high));
             if low <= high {
@@ -111,7 +111,7 @@ fn numbers(set: &CharSet) -> Numbers {
     Numbers { basic, beyond }
 }
 
-/// Pairs of surrogates, without the first `\u`: a high one, `\u`, and a low one.
+/// Returns pairs of surrogates, without the first `\u`: a high one, `\u`, and a low one.
 fn pairs(parts: &mut Parts, ranges: &[(u32, u32)]) -> PartId {
     let between = parts.text("\\u");
     let mut ways = Vec::new();
@@ -126,7 +126,7 @@ fn pairs(parts: &mut Parts, ranges: &[(u32, u32)]) -> PartId {
     parts.alt(ways)
 }
 
-/// A range of numbers as products of a range of the upper bits and a range of the lower ones: at most three.
+/// Splits a range of numbers into at most three products of a range of the upper bits and a range of the lower bits.
 fn split(first: u32, last: u32, bits: u32) -> Vec<((u32, u32), (u32, u32))> {
     let full = (1 << bits) - 1;
     let (top, bottom) = (first >> bits, last >> bits);
@@ -154,12 +154,13 @@ fn split(first: u32, last: u32, bits: u32) -> Vec<((u32, u32), (u32, u32))> {
 /// Inclusive ranges of numbers.
 type Ranges = Vec<(u32, u32)>;
 
-/// Numbers of so many hexadecimal digits, in either case. The depth of the recursion is the number of digits.
+/// Returns numbers with this many hexadecimal digits, in either case. The depth of the recursion is the number of
+/// digits.
 fn hex_ranges(parts: &mut Parts, ranges: &[(u32, u32)], digits: u32) -> PartId {
     let Some(less) = digits.checked_sub(1) else {
         return if ranges.is_empty() { PartId::NEVER } else { PartId::EMPTY };
     };
-    // What may follow each first digit; digits with the same rest are written together.
+    // The ranges that may follow each first digit. Digits with the same ranges are written together.
     let mut groups: Vec<(Ranges, Vec<u32>)> = Vec::new();
     for digit in 0..16u32 {
         let low = digit << (4 * less);
@@ -192,7 +193,7 @@ fn hex_ranges(parts: &mut Parts, ranges: &[(u32, u32)], digits: u32) -> PartId {
     parts.alt(ways)
 }
 
-/// Sorted ranges with those that touch made one.
+/// Sorts ranges and merges those that touch.
 fn merged(mut ranges: Ranges) -> Ranges {
     ranges.sort_unstable();
     let mut out: Ranges = Vec::new();

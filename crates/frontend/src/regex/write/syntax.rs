@@ -1,11 +1,11 @@
-//! How the smallest things are written – characters, classes, the bounds of repetitions – in the syntax that the Rust `regex` crate, Python's
-//! `re` and our own reader share.
+//! Writes the smallest elements – characters, classes, the bounds of repetitions – in the syntax that the Rust `regex`
+//! crate, Python's `re` and the reader of this crate share.
 
 use core::fmt::Write;
 
 use maskwright_grammar::CharSet;
 
-/// A repetition's bounds.
+/// Returns the bounds of a repetition.
 pub(super) fn times(min: u32, max: Option<u32>) -> String {
     match (min, max) {
         (0, None) => "*".into(),
@@ -17,7 +17,7 @@ pub(super) fn times(min: u32, max: Option<u32>) -> String {
     }
 }
 
-/// One character of a set.
+/// Returns a class for one character of a set.
 pub(super) fn class(set: &CharSet) -> String {
     let mut out = String::new();
     if let Some(c) = set.single() {
@@ -29,7 +29,7 @@ pub(super) fn class(set: &CharSet) -> String {
         return r"[\s\S]".into();
     }
     let outside = set.complement();
-    // Whatever reaches the last character is shorter by what it leaves out.
+    // A set with the last character is usually shorter when written as the complement.
     let negated = set.contains(char::MAX);
     out.push_str(if negated { "[^" } else { "[" });
     for &(first, last) in if negated { outside.ranges() } else { set.ranges() } {
@@ -45,8 +45,8 @@ pub(super) fn class(set: &CharSet) -> String {
     out
 }
 
-/// A character, escaped where it would mean something else or not be seen. All punctuation is: some of it is special
-/// only inside classes, or only in one of the dialects.
+/// Writes a character, escaped if it has a special meaning or would be invisible. Special punctuation is always
+/// escaped: some of it is special only inside classes, or only in one of the dialects.
 fn push_char(c: char, out: &mut String) {
     let number = u32::from(c);
     // Writing to a string cannot fail.

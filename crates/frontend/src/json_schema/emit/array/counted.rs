@@ -1,19 +1,20 @@
 //! Arrays whose items are counted: `contains`, and negated schemas.
 //!
 //! A state is a place in the array, the number of items that each `contains` has matched, and the negated schemas that
-//! are broken so far. Whether an item matches a `contains` is a choice between two nodes, `item ∧ c` and `item ∧ ¬c`. If
-//! there is only a minimum, an item need not be counted, so the second is simply `item`; if there is only a maximum, an
-//! item may be counted in any case, so the first is.
+//! are broken so far. Whether an item matches a `contains` is a choice between two nodes, `item ∧ c` and `item ∧ ¬c`.
+//! If there is only a minimum, an item need not be counted, so the second node is simply `item`. If there is only a
+//! maximum, an item may always be counted, so the first node is simply `item`.
 //!
-//! An item that need not be counted makes two readings of one text, and k such schemas make 2ᵏ. Where there are more than a few, and each is simple enough to be
-//! negated at little cost, items are parted into [kinds](Kind) by all of them, `item ∧ c ∧ ¬d`: then every text has one reading, and only combinations that
-//! some item has make states. Ten bounds 1, 2, …, 10 make eleven.
+//! If an item may be counted or not, one text has two readings, and k such schemas make 2ᵏ. Where there are more than a
+//! few, and each can be negated at little cost, the items are partitioned into [kinds](Kind) by all of them,
+//! `item ∧ c ∧ ¬d`. Then every text has one reading, and only combinations that some item satisfies make states. Ten
+//! bounds 1, 2, …, 10 make eleven.
 //!
-//! Once everything is matched and broken, what follows is a plain repetition, and so is a single `contains` in an array without other
-//! conditions: bounds of thousands add no states then.
+//! Once everything is matched and broken, the remaining items are a plain repetition. So is a single `contains` in an
+//! array without other conditions. In these cases bounds of thousands add no states.
 //!
 //! A negated schema is *broken* by one item that its `items` forbids, which is another choice. Its counts and its
-//! `contains` are broken by the opposite count, which makes a case of its own.
+//! `contains` are broken by the opposite count, which makes a separate case.
 
 use maskwright_grammar::ExprId;
 use rustc_hash::FxHashMap;
@@ -27,41 +28,41 @@ use super::super::layout::Layout;
 use super::super::states::States;
 use super::Shape;
 
-/// How many negated schemas of one array may have to be broken.
+/// The maximum number of negated schemas of one array that must be broken item by item.
 const MAX_BROKEN_SCHEMAS: usize = 16;
 
-/// How many ways there may be to write one item.
+/// The maximum number of ways to write one item.
 const MAX_ITEM_WAYS: usize = 1_024;
 
-/// From so many `contains` on, items that are not counted are told apart from those that are.
+/// The number of `contains` with only a minimum from which items are partitioned into kinds.
 const MIN_TOLD_APART: usize = 4;
 
-/// Up to so many they are: each combination of two is looked at.
+/// The maximum number of `contains` for which items are partitioned: all combinations of two are examined.
 const MAX_TOLD_APART: usize = 64;
 
-/// Into how many kinds items are parted.
+/// The maximum number of kinds into which items are partitioned.
 const MAX_KINDS: usize = 256;
 
-/// From this count on, the items of a single `contains` are a repetition and not states.
+/// The count from which the items of a single `contains` are a repetition instead of states.
 const MIN_REPEATED: u32 = 32;
 
-/// Conditions on the array as a whole.
+/// Conditions on a whole array.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demands {
     pub(super) window: Window,
-    /// How many items must satisfy a schema.
+    /// For each schema, how many items must satisfy it.
     pub(super) contains: Vec<(SchemaId, Window)>,
     /// Schemas that some item must break.
     pub(super) broken: Vec<Broken>,
-    /// The schema with a `uniqueItems` that two equal items must break.
+    /// The schema whose `uniqueItems` must be broken by two equal items.
     pub(super) repeated: Option<SchemaId>,
 }
 
-/// What some item must break.
+/// A condition that some item must break.
 #[derive(Clone, Debug)]
 pub(super) enum Broken {
     Schema(SchemaId),
-    /// `unevaluatedItems`, by an item that is not evaluated.
+    /// `unevaluatedItems`, broken by an item that is not evaluated.
     Unevaluated(Unevaluated),
 }
 
@@ -69,9 +70,9 @@ pub(super) enum Broken {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
     place: u32,
-    /// For each `contains`, how many items matched.
+    /// For each `contains`, the number of items that matched.
     counts: Vec<u32>,
-    /// The schemas that are broken, as bits.
+    /// The broken schemas, as bits.
     broken: u64,
 }
 
@@ -79,9 +80,9 @@ struct State {
 struct Plan<'c> {
     shape: Shape<'c>,
     demands: Demands,
-    /// From this place on, all places are alike.
+    /// The place from which on all places are alike.
     last_place: u32,
-    /// The kinds of items at each place up to the one from which on all are alike, if they are parted.
+    /// The kinds of items at each place, if items are partitioned. The last entry is for all further places.
     kinds: Option<Vec<Vec<Kind>>>,
 }
 
@@ -89,12 +90,12 @@ struct Plan<'c> {
 #[derive(Clone, Debug)]
 struct Kind {
     item: ExprId,
-    /// For each `contains`, whether it is satisfied.
+    /// For each `contains`, whether the items satisfy it.
     satisfies: Vec<bool>,
 }
 
 impl Plan<'_> {
-    /// Whether an array may end in this state.
+    /// Checks whether an array may end in this state.
     fn is_complete(&self, state: &State) -> bool {
         let mut counts = self.demands.contains.iter().zip(&state.counts);
         counts.all(|((_, window), &count)| window.contains(count as usize))
@@ -102,7 +103,7 @@ impl Plan<'_> {
             && self.demands.window.contains(state.place as usize)
     }
 
-    /// Whether only the number of items matters from here on.
+    /// Checks whether only the number of items matters from this state on.
     fn is_free(&self, state: &State) -> bool {
         let mut counts = self.demands.contains.iter().zip(&state.counts);
         counts.all(|((_, window), &count)| window.max.is_none() && count >= window.min)
@@ -112,9 +113,9 @@ impl Plan<'_> {
 }
 
 impl Emitter<'_> {
-    /// An array with conditions on the items as a whole.
+    /// Returns an array with conditions that concern several items.
     pub(super) fn counted_array(&mut self, shape: Shape<'_>) -> ExprId {
-        // Those out of few values are different by themselves.
+        // Arrays of different values out of few need no scope.
         let (mut few, mut others) = (Vec::new(), Vec::new());
         for demands in self.array_demands(shape) {
             let is_unique = shape.is_unique && demands.repeated.is_none();
@@ -128,7 +129,7 @@ impl Emitter<'_> {
         self.algebra.grammar.alt(few)
     }
 
-    /// The alternative demands of a case: a negated schema can be broken in several ways.
+    /// Returns the alternative demands of a case. There are several if a negated schema can be broken in several ways.
     fn array_demands(&mut self, shape: Shape<'_>) -> Vec<Demands> {
         let denied = shape.case.unevaluated.iter().filter(|one| one.is_denied).cloned();
         let broken = denied.map(Broken::Unevaluated).collect();
@@ -159,7 +160,7 @@ impl Emitter<'_> {
                     counts.complement().for_each(|window| add(&|way| way.contains.push((schema, window))));
                 }
             }
-            // Where the items must differ, or there are fewer than two, none repeats.
+            // If the items must differ, or there are fewer than two, no item repeats.
             if keywords.unique && !shape.is_unique {
                 for demands in all.iter().filter(|demands| demands.window.max.is_none_or(|max| max > 1)) {
                     ways.push(Demands { repeated: Some(local.id), ..demands.clone() });
@@ -171,7 +172,8 @@ impl Emitter<'_> {
         all
     }
 
-    /// An array in which an item repeats. That is told by states if the items come from few values, and nothing else is counted.
+    /// Returns an array in which an item repeats. States can express this if the items come from few values and nothing
+    /// else is counted.
     fn repeating_array(&mut self, shape: Shape<'_>, demands: &Demands, id: SchemaId) -> ExprId {
         let shape = Shape { count: demands.window, ..shape };
         if demands.contains.is_empty()
@@ -193,7 +195,7 @@ impl Emitter<'_> {
             return self.repeating_array(shape, &demands, id);
         }
         let Layout { array_start, array_empty_end, enter, comma, array_end, .. } = self.layout();
-        // Every place up to the greatest one that a bound names is a place of its own.
+        // Every place up to the greatest one that a bound names has its own states.
         let mut last_place = u32::try_from(shape.prefix).unwrap_or(u32::MAX);
         for broken in &demands.broken {
             if let Broken::Schema(id) = *broken {
@@ -222,13 +224,13 @@ impl Emitter<'_> {
             self.algebra.context.halt(shape.path, "", message, "negate fewer schemas of this array");
             return self.algebra.grammar.never();
         }
-        // A state is a rule with few expressions here, so there may be some more.
+        // Here a state is a rule with few expressions, so more states are allowed.
         let limit = self.algebra.context.options.limits.states.saturating_mul(4);
         let parts = self.algebra.item_parts(shape.case, shape.prefix);
         let kinds = self.kinds(shape, &demands);
         let mut least = 1usize;
         for (at, &(schema, window)) in demands.contains.iter().enumerate() {
-            // Where there is no maximum, an item may be counted for one schema alone, if one satisfies it alone.
+            // Without a maximum, an item may be counted for one schema only, if some item satisfies only that schema.
             let counted = [&*parts, &[Signed::plus(schema)]].concat();
             let is_alone = |kind: &Kind| {
                 kind.satisfies.iter().enumerate().all(|(other, is_counted)| *is_counted == (other == at))
@@ -264,7 +266,8 @@ impl Emitter<'_> {
         self.algebra.grammar.seq([array_start, first])
     }
 
-    /// Parts the items of each place by all `contains`, if that is simple; `None` if it is not, or if there are too many kinds.
+    /// Partitions the items of each place by all `contains`. Returns `None` if this is not simple, or if there are too
+    /// many kinds.
     fn kinds(&mut self, shape: Shape<'_>, demands: &Demands) -> Option<Vec<Vec<Kind>>> {
         let least = demands.contains.iter().filter(|(_, window)| window.max.is_none() && window.min > 0);
         if least.count() < MIN_TOLD_APART
@@ -285,7 +288,7 @@ impl Emitter<'_> {
             kinds = kinds.iter().flat_map(|parts| both.map(|sign| [&**parts, &[sign]].concat())).collect();
             kinds.retain(|parts| self.algebra.possible_node_of(parts) != NodeId::NEVER);
             if kinds.len() > MAX_KINDS {
-                // Readings of objects are cheap: they part at a key.
+                // Several readings of an object are cheap, because they differ from some key on.
                 if !demands.contains.iter().all(|(id, _)| self.is_about_objects(*id)) {
                     let message = format!(
                         "the `contains` of one array part its items into more than {MAX_KINDS} kinds"
@@ -308,7 +311,7 @@ impl Emitter<'_> {
         Some(found)
     }
 
-    /// Another item, by what it satisfies: those that lead to the same state are one choice.
+    /// Adds the ways to write another item, by kind. Kinds that lead to the same state are joined.
     fn items_of_kinds(
         &mut self,
         plan: &Plan<'_>,
@@ -354,7 +357,8 @@ impl Emitter<'_> {
             && keywords.listed().is_none()
     }
 
-    /// Whether what does not satisfy a schema is told by one condition on a string, a number, a type, or a single key of an object.
+    /// Checks whether the negation of a schema is a single condition on a string, a number, a type, or one key of an
+    /// object.
     fn is_simple(&mut self, id: SchemaId, depth: usize) -> bool {
         let Some(id) = self.algebra.followed(id) else { return false };
         let keywords = self.algebra.keywords(id);
@@ -385,7 +389,7 @@ impl Emitter<'_> {
             && keywords.properties.iter().all(|(_, schema)| self.is_simple(schema, depth - 1))
     }
 
-    /// What may follow in a state: another item, or the end.
+    /// Returns the continuations of a state: another item, or the end.
     fn items_state(
         &mut self,
         plan: &Plan<'_>,
@@ -418,11 +422,11 @@ impl Emitter<'_> {
         self.algebra.grammar.alt(ways)
     }
 
-    /// What follows where only the number of items matters: more of them, and the end.
+    /// Returns the continuations where only the number of items matters: more items, and the end.
     fn free_items(&mut self, plan: &Plan<'_>, place: u32) -> ExprId {
         let Layout { comma, after, array_end, .. } = self.layout();
         let least = plan.demands.window.after(place).min as usize;
-        // PERF: one item is possible, or its expression says that none is.
+        // PERF: one item is possible, or its expression shows that none is.
         if plan.shape.is_unique && least > 1 {
             let parts = self.algebra.item_parts(plan.shape.case, place as usize);
             if self.finite_values(&parts).is_some_and(|values| values.len() < least) {
@@ -437,7 +441,7 @@ impl Emitter<'_> {
         self.algebra.grammar.seq([more, array_end])
     }
 
-    /// An array with one `contains` and nothing else: rounds of items that are passed, each with one that is counted.
+    /// Returns an array with one `contains` and no other condition: each round skips some items and then counts one.
     fn repeated_array(&mut self, shape: Shape<'_>, (schema, window): (SchemaId, Window)) -> ExprId {
         let Layout { array_start, array_empty_end, enter, comma, after, array_end, .. } = self.layout();
         let parts = self.algebra.item_parts(shape.case, 0);
@@ -461,7 +465,8 @@ impl Emitter<'_> {
         self.algebra.grammar.seq([array_start, body])
     }
 
-    /// The ways to write one item: what it must satisfy beside the schemas of its place, and the state after it. Clearly empty ones are left out.
+    /// Returns the ways to write one item: the schemas that it must satisfy in addition to those of its place, and the
+    /// state after it. Clearly empty ways are left out.
     fn item_choices(&mut self, plan: &Plan<'_>, state: &State, own: &[Signed]) -> Vec<(Vec<Signed>, State)> {
         let next = State { place: (state.place + 1).min(plan.last_place), ..state.clone() };
         let mut choices = vec![(Vec::new(), next)];
@@ -496,7 +501,8 @@ impl Emitter<'_> {
                 Broken::Unevaluated(denied) => self.algebra.unevaluated_item(denied, place),
             };
             let Some(item) = schema else { continue };
-            // An item that does not break the schema satisfies it, so that every text is parsed in one way only, unless it may be unclear which.
+            // An item that does not break the schema must satisfy it, so that every text is parsed in one way only. The
+            // exception is a schema with a narrow format, where some values can do neither.
             let mut breaking = choices.clone();
             for (parts, next) in &mut breaking {
                 parts.push(Signed::minus(item));

@@ -8,8 +8,8 @@
 //! after2 = ("," r){0,} "]"
 //! ```
 //!
-//! Bounds are left to the repetition: `maxItems: 10000` adds no expressions. What needs more than this shape –
-//! `contains`, a negated schema, `uniqueItems` over few values – is written state by state: see [`counted`] and
+//! Bounds become bounds of the repetition: `maxItems: 10000` adds no expressions. Arrays that need more than this shape
+//! – `contains`, a negated schema, `uniqueItems` over few values – are written state by state: see [`counted`] and
 //! [`unique`].
 
 mod counted;
@@ -24,14 +24,15 @@ use super::Emitter;
 use super::layout::Layout;
 use counted::Demands;
 
-/// More words are told apart together: a tree of them is smaller.
+/// The maximum number of words marked as distinct one by one. More words stay together, because a tree of them is
+/// smaller.
 const MAX_WORDS: usize = 1_024;
 
-/// What is common to all ways to write an array.
+/// The properties that all ways to write an array share.
 #[derive(Clone, Copy, Debug)]
 struct Shape<'c> {
     case: &'c Case,
-    /// How many of the first items have a schema of their own.
+    /// The number of items at the start with individual schemas.
     prefix: usize,
     count: Window,
     is_unique: bool,
@@ -39,7 +40,7 @@ struct Shape<'c> {
 }
 
 impl Emitter<'_> {
-    /// The arrays of a case.
+    /// Returns the arrays of a case.
     pub(super) fn array(&mut self, case: &Case) -> ExprId {
         let path = self.algebra.path_of(&case.locals);
         let mut shape = Shape { case, prefix: 0, count: Window::default(), is_unique: false, path };
@@ -80,17 +81,17 @@ impl Emitter<'_> {
         array
     }
 
-    /// An array with its scope, if its items must differ.
+    /// Wraps an array in a scope, if its items must differ.
     fn scope_of(&mut self, shape: Shape<'_>, array: ExprId) -> ExprId {
         if shape.is_unique { self.algebra.grammar.scope(array, []) } else { array }
     }
 
-    /// An item, which must differ from others if the items are unique.
+    /// Marks an item as distinct, if the items must differ.
     fn told_apart(&mut self, item: ExprId, is_unique: bool) -> ExprId {
         if !is_unique {
             return item;
         }
-        // Of words that are told apart each by itself the engine knows which are left.
+        // If each word is marked separately, the engine knows which words are still unused.
         let words = self.words_of(item);
         if words.is_empty() {
             return self.algebra.grammar.distinct(item);
@@ -99,7 +100,7 @@ impl Emitter<'_> {
         self.algebra.grammar.alt(words)
     }
 
-    /// The words that an item is one of; none if it may be something else, or if they are many.
+    /// Returns the words of which an item is one. Returns none if it may be something else, or if there are too many.
     fn words_of(&mut self, item: ExprId) -> Vec<ExprId> {
         let is_word = |part: &ExprId| {
             let scalar = |first: u8| first.is_ascii_alphanumeric() || matches!(first, b'"' | b'-');
@@ -112,7 +113,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// An array with conditions on single items only.
+    /// Returns an array with conditions on single items only.
     fn plain_array(&mut self, Shape { case, prefix, mut count, is_unique, path }: Shape<'_>) -> ExprId {
         let reachable = count.max.map_or(prefix, |max| prefix.min(max as usize));
         let mut first = Vec::with_capacity(reachable);
@@ -131,7 +132,7 @@ impl Emitter<'_> {
             self.algebra.grammar.never()
         };
         if self.is_never(rest) {
-            // There are no items after the prefix, or after the first impossible item of it.
+            // There are no items after the prefix, or after its first impossible item.
             let possible = first.len() as u32;
             count.max = Some(count.max.map_or(possible, |max| max.min(possible)));
             if count.is_empty() {
@@ -141,7 +142,7 @@ impl Emitter<'_> {
         self.items(&first, rest, count, path)
     }
 
-    /// The item at a place.
+    /// Returns the item at index `place`.
     fn item(&mut self, case: &Case, place: usize) -> ExprId {
         let parts = self.algebra.item_parts(case, place);
         let node = self.algebra.node_of(&parts);
@@ -153,7 +154,7 @@ impl Emitter<'_> {
             array_start: start, enter, after: space, comma, array_end: end, array_empty_end, ..
         } = self.layout();
         let next = self.algebra.grammar.seq([comma, rest, space]);
-        // What follows after `written` items, with the closing bracket.
+        // Returns the continuation after `written` items, including the closing bracket.
         let after = |this: &mut Self, written: u32| {
             let Window { min, max } = count.after(written);
             let more = this.algebra.grammar.repeat(next, min, max);
@@ -166,7 +167,7 @@ impl Emitter<'_> {
             let body = if count.min == 0 { self.algebra.grammar.alt([some, array_empty_end]) } else { some };
             return self.algebra.grammar.seq([start, body]);
         };
-        // From the last item to the first. A run of items that must all be there is one flat sequence.
+        // Built from the last item to the first. A run of required items is one flat sequence.
         let mut parts = vec![after(self, prefix.len() as u32)];
         for (i, &item) in others.iter().enumerate().rev() {
             parts.extend([space, item, comma]);

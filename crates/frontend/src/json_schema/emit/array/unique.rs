@@ -1,8 +1,8 @@
 //! `uniqueItems` over few values.
 //!
-//! If the items come from a small set, the set of used values is the state: an array of different values out of `a`, `b`,
-//! `c` is a walk through their subsets, and which of them satisfy a `contains` is known. For a large or infinite set, the engine remembers what was written
-//! ([`maskwright_grammar::Expr::Scope`]).
+//! If the items come from a small set, the set of used values is the state. An array of different values out of `a`,
+//! `b`, `c` is a walk through their subsets, and it is known which of the values satisfy a `contains`. For a large or
+//! infinite set, the engine remembers the values that were written ([`maskwright_grammar::Expr::Scope`]).
 
 use std::sync::LazyLock;
 
@@ -21,13 +21,14 @@ use super::counted::{Broken, Demands};
 
 /// The array without items.
 static EMPTY: LazyLock<Value<'static>> = LazyLock::new(|| Value::Array(Box::default()));
-/// How many different items subsets are made of.
+/// The maximum number of different values whose subsets are states.
 const MAX_VALUES: usize = 12;
-/// So many places of a prefix are looked at to find out how many items there may be.
+/// The maximum number of places of a prefix that are examined to bound the number of items.
 const MAX_PLACES: usize = 64;
 
 impl<'s> Emitter<'s> {
-    /// An array of different values out of few; `None` if there are too many, or if it is not plain what they satisfy.
+    /// Returns an array of different values out of few. Returns `None` if there are too many values, or if it is not
+    /// easily decided which conditions they satisfy.
     pub(super) fn subset_array(&mut self, shape: Shape<'_>, demands: &Demands) -> Option<ExprId> {
         let shape = Shape { count: demands.window, ..shape };
         let (places, values) = self.place_values(shape)?;
@@ -61,7 +62,7 @@ impl<'s> Emitter<'s> {
         Some(self.subsets(shape, &few, &values))
     }
 
-    /// Which of some values are possible at a place and satisfy one more condition, as bits.
+    /// Returns the values that are possible at a place and satisfy one more condition, as bits.
     fn values_at(
         &mut self,
         shape: Shape<'_>,
@@ -78,8 +79,9 @@ impl<'s> Emitter<'s> {
         Some(values.iter().enumerate().map(bit).sum())
     }
 
-    /// An array of few values, of which one stands twice; `None` if there are too many, or if places differ. The states are sets of used values until one
-    /// of them comes again; what follows then is a plain repetition.
+    /// Returns an array of few values in which one value occurs twice. Returns `None` if there are too many values, or
+    /// if places differ. The states are sets of used values until one of them is repeated; after that, the items are a
+    /// plain repetition.
     pub(super) fn repeated_array_of_few(&mut self, shape: Shape<'_>) -> Option<ExprId> {
         let (places, values) = self.place_values(shape)?;
         let [_] = *places else { return None };
@@ -110,7 +112,7 @@ impl<'s> Emitter<'s> {
         };
         let first = body(self, &mut states, 0, enter);
         while let Some((used, rule)) = states.pop() {
-            // One more is the one that repeats.
+            // One more item would be the one that repeats.
             let is_full = count.max.is_some_and(|max| used.count_ones() >= max);
             let expr =
                 if is_full { self.algebra.grammar.never() } else { body(self, &mut states, used, comma) };
@@ -119,8 +121,8 @@ impl<'s> Emitter<'s> {
         Some(self.algebra.grammar.seq([array_start, first]))
     }
 
-    /// A list of values, and for each place the set of those that are possible there, as bits. The last entry is for
-    /// all further places. `None` if there are too many.
+    /// Returns a list of values and, for each place, the set of those that are possible there, as bits. The last entry
+    /// is for all further places. Returns `None` if there are too many values.
     fn place_values(&mut self, shape: Shape<'_>) -> Option<(Vec<u64>, Vec<&'s Value<'s>>)> {
         let Shape { case, prefix, count, .. } = shape;
         let mut values: Vec<&'s Value<'s>> = Vec::new();
@@ -130,7 +132,7 @@ impl<'s> Emitter<'s> {
             let parts = self.algebra.item_parts(case, place);
             let possible = match self.finite_values(&parts) {
                 Some(possible) => possible,
-                // A place beyond the greatest count does not matter.
+                // A place beyond the maximum count does not matter.
                 None if count.max.is_some_and(|max| place >= max as usize) => Vec::new(),
                 None => return None,
             };
@@ -147,7 +149,7 @@ impl<'s> Emitter<'s> {
         Some((places, values))
     }
 
-    /// All values of a conjunction, if they are few.
+    /// Returns all values of a conjunction, if they are few.
     pub(super) fn finite_values(&mut self, parts: &[Signed]) -> Option<Vec<&'s Value<'s>>> {
         let node = self.algebra.node_of(parts);
         if node == NodeId::NEVER {
@@ -183,7 +185,7 @@ impl<'s> Emitter<'s> {
         Some(found)
     }
 
-    /// How many items the arrays of a case may have, as far as that is plain to see.
+    /// Returns a window that contains the number of items of every array of a case, from an inexpensive analysis.
     fn plain_count(&mut self, case: &Case) -> Window {
         let (mut count, mut prefix) = (Window::default(), 0);
         for local in case.locals.iter().filter(|local| !local.negative) {
@@ -200,7 +202,7 @@ impl<'s> Emitter<'s> {
         count
     }
 
-    /// Whether fewer different values satisfy a `contains` than it asks for.
+    /// Checks whether fewer different values satisfy a `contains` than it requires.
     pub(super) fn lacks_values(&mut self, shape: Shape<'_>, schema: SchemaId, least: u32) -> bool {
         if !shape.is_unique || least < 2 || shape.prefix > MAX_PLACES {
             return false;
@@ -217,7 +219,8 @@ impl<'s> Emitter<'s> {
         different.len() < least as usize
     }
 
-    /// The states are sets of used values, as bits, whose size is the number of items, and of the schemas that are broken.
+    /// Writes the array state by state. A state is the set of used values, whose size is the number of items, and the
+    /// set of broken schemas, both as bits.
     fn subsets(&mut self, shape: Shape<'_>, few: &Few, values: &[&'s Value<'s>]) -> ExprId {
         let Layout { array_start, array_empty_end, array_end, enter, comma, after, .. } = self.layout();
         let Shape { count, path, .. } = shape;
@@ -253,7 +256,7 @@ impl<'s> Emitter<'s> {
     }
 }
 
-/// The place of a value in a list of different ones, to which it is added if it is new.
+/// Returns the position of a value in a list of different values, and adds it if it is new.
 fn place_of<'s>(value: &'s Value<'s>, different: &mut Vec<&'s Value<'s>>) -> usize {
     different.iter().position(|one| same(one, value)).unwrap_or_else(|| {
         different.push(value);
@@ -261,24 +264,24 @@ fn place_of<'s>(value: &'s Value<'s>, different: &mut Vec<&'s Value<'s>>) -> usi
     })
 }
 
-/// An array of few values, which are told as bits.
+/// The conditions on an array of few values, as sets of bits.
 struct Few {
     /// The values that are possible at each place. The last entry is for all further places.
     places: Vec<u64>,
-    /// The values that satisfy a `contains`, and how many of them there must be.
+    /// For each `contains`, the values that satisfy it, and how many of them there must be.
     counted: Vec<(u64, Window)>,
-    /// The values that break a schema, at each place.
+    /// For each schema, the values that break it at each place.
     breaking: Vec<Vec<u64>>,
 }
 
 impl Few {
-    /// The schemas that a value breaks at a place.
+    /// Returns the schemas that a value breaks at a place.
     fn broken_by(&self, value: u64, place: usize) -> u64 {
         let breaks = self.breaking.iter().map(|places| u64::from(places[place] & value != 0));
         breaks.enumerate().fold(0, |all, (at, breaks)| all | breaks << at)
     }
 
-    /// Whether an array may end that has used some values, and broken some schemas.
+    /// Checks whether an array may end that has used these values and broken these schemas.
     fn is_complete(&self, used: u64, broken: u64) -> bool {
         let is_counted =
             |(satisfy, window): &(u64, Window)| window.contains((used & satisfy).count_ones() as usize);

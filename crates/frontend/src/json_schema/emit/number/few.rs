@@ -1,4 +1,4 @@
-//! Several multiples are one, and multiples within bounds are listed one by one if they are few.
+//! Joins several `multipleOf`, and lists the multiples within bounds if they are few.
 //!
 //! `multipleOf: 6.75` and `multipleOf: 19` have the common step 513, and between 0 and 1000 only 0 and 513 remain. The
 //! automaton of the two divisions would have thousands of states.
@@ -6,12 +6,13 @@
 use super::super::super::decimal::Decimal;
 use super::{Conditions, Test};
 
-/// How many multiples are listed rather than told apart by an automaton. Integers have one spelling anyway; others lose the zeros behind the point, so few of
-/// them are.
+/// The maximum number of multiples that are listed instead of recognized by an automaton. Integers have one spelling
+/// anyway. Other listed numbers lose the spellings with zeros at the end, so fewer of them are listed.
 const MAX_MULTIPLES: usize = 64;
 const MAX_INTEGERS: usize = 512;
 
-/// The same conditions with one step for all multiples, and without what follows from it. `None` if no number meets them.
+/// Replaces all `multipleOf` by one common step, and removes tests that follow from it. Returns `None` if no number
+/// meets the conditions.
 pub(super) fn reduced(mut conditions: Conditions) -> Option<Conditions> {
     let is_integer = conditions.all.contains(&Test::Integer);
     let steps = conditions.all.iter().filter_map(|test| match test {
@@ -38,19 +39,19 @@ pub(super) fn reduced(mut conditions: Conditions) -> Option<Conditions> {
     conditions.not_all.iter().all(|tests| !tests.is_empty()).then_some(conditions)
 }
 
-/// The numbers that meet the conditions, spelled out; `None` if they are not few.
+/// Returns the numbers that meet the conditions, spelled out, or `None` if they are not few.
 pub(super) fn few_values(conditions: &Conditions) -> Option<Vec<String>> {
     let is_integer = conditions.all.contains(&Test::Integer);
     values(conditions, if is_integer { MAX_INTEGERS } else { MAX_MULTIPLES })
 }
 
-/// The same, with up to so many candidates.
+/// Like [`few_values`], with at most `max` + 1 candidates.
 pub(super) fn values(conditions: &Conditions, max: usize) -> Option<Vec<String>> {
     let (mut step, mut low, mut high): (Option<Scaled>, Option<Scaled>, Option<Scaled>) = (None, None, None);
     for test in &conditions.all {
         match test {
             Test::MultipleOf(one) => step = Some(Scaled::of(one)?),
-            // Whether the ends are included is tested below.
+            // The tests below decide whether the ends are included.
             Test::AtLeast(value) | Test::Above(value) => low = low.max(Some(Scaled::of(value)?)),
             Test::AtMost(value) | Test::Below(value) => {
                 let value = Scaled::of(value)?;

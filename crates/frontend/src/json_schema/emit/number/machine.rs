@@ -1,4 +1,4 @@
-//! Automata that read a number's text, and the expression of what they accept.
+//! Automata that read a number's text, and the expression of the numbers that they accept.
 //!
 //! ```text
 //! minimum 10.5          0  1  0  .  7  |            multipleOf 0.25     1  .  7  5  |
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A state of the product is the phase of the text and the state of every automaton. The reachable states are explored,
-//! dead ones are dropped, and equivalent ones are merged. If there are no cycles except self-loops, as with bounds, the
-//! result is one expression; otherwise it is a rule for each state.
+//! dead states are dropped, and equivalent states are merged. If there are no cycles except self-loops, as with bounds,
+//! the result is one expression; otherwise it is a rule for each state.
 
 use core::cell::RefCell;
 use core::cmp::Ordering;
@@ -23,7 +23,7 @@ use super::super::super::decimal::Decimal;
 use super::super::super::options::Numbers;
 use super::{Conditions, Test, spelling};
 
-/// The expression of the numbers that meet the conditions; a message, if it is too large.
+/// Returns the expression of the numbers that meet the conditions, or a message if it is too large.
 pub(super) fn build(
     grammar: &mut GrammarBuilder,
     conditions: &Conditions,
@@ -36,13 +36,14 @@ pub(super) fn build(
     Ok(write(grammar, &table, numbers, conditions.characters()))
 }
 
-/// How many digits a bound may have before the point, and how many zeros after it before the first digit.
+/// The maximum number of digits of a bound before the point, and of zeros between the point and its first digit.
 const MAX_BOUND_MAGNITUDE: i64 = 400;
 
-/// How many significant digits a bound may have.
+/// The maximum number of significant digits of a bound.
 const MAX_BOUND_DIGITS: usize = 800;
 
-/// The greatest divisor of `multipleOf`, and how many decimal places it may have. Ten times a remainder is calculated with.
+/// The greatest divisor of `multipleOf`, which leaves room for ten times a remainder, and the maximum number of its
+/// decimal places.
 const MAX_DIVISOR: u64 = 1_000_000_000_000_000_000;
 const MAX_DIVISOR_PLACES: u32 = 400;
 
@@ -56,26 +57,26 @@ struct Machines<'k> {
 }
 
 enum Part {
-    /// Compares with a number.
+    /// Compares the number with another one.
     Compare(Ruler),
-    /// Divides by `modulus`, the number being shifted by `places` decimal places.
+    /// Divides the number by `modulus`, after shifting it by `places` decimal places.
     Divide { modulus: u64, places: u32, classes: Classes },
     /// Looks for a digit other than 0 in the fraction.
     Whole,
-    /// Looks a number up in a list.
+    /// Looks the number up in a list.
     List(List),
 }
 
-/// Remainders that the same digits lead to zero, each with the first one that was met.
+/// Classes of remainders that the same further digits lead to zero, each represented by the first remainder found.
 ///
-/// A multiple of 100,000 ends in five zeros, so six states tell all, and not as many as there are remainders. A remainder is led to zero by a few digits
-/// in one way or in none, and by more digits than the modulus has in any case; so the least number of digits, and these digits,
-/// say what it is.
+/// A multiple of 100,000 ends in five zeros, so six states suffice instead of one for each remainder. Few digits lead a
+/// remainder to zero in one way or not at all, and more digits than the modulus has always do. So the shortest such
+/// digits identify the class.
 #[derive(Default)]
 struct Classes(RefCell<FxHashMap<(u32, u64), u64>>);
 
 impl Classes {
-    /// The remainder that stands for this one.
+    /// Returns the representative of a remainder.
     fn find(&self, rest: u64, modulus: u64) -> u64 {
         if !modulus.is_multiple_of(2) && !modulus.is_multiple_of(5) {
             return rest;
@@ -91,7 +92,7 @@ impl Classes {
     }
 }
 
-/// A number that others are compared with.
+/// A number with which others are compared.
 struct Ruler {
     value: Decimal,
     /// The digits before the point, at least one.
@@ -99,18 +100,18 @@ struct Ruler {
     fraction: Vec<u8>,
 }
 
-/// Numbers as a tree of their digits. Zeros at the end of a fraction are not part of it.
+/// Numbers as a tree of their digits. Zeros at the end of a fraction are not part of the tree.
 #[derive(Default)]
 struct List {
     nodes: Vec<Node>,
 }
 
-/// What was read so far, as a number of the list.
+/// A prefix of numbers of the list.
 #[derive(Clone, Copy, Default)]
 struct Node {
-    /// By digit, and by the point; 0 where nothing follows.
+    /// The children by digit, and by the point; 0 for none.
     next: [u32; 11],
-    /// The signs with which this number is listed, and those of all listed numbers with this prefix.
+    /// The signs with which exactly this number is listed, and those of all listed numbers with this prefix.
     listed: Signs,
     below: Signs,
 }
@@ -135,19 +136,19 @@ impl Signs {
     }
 }
 
-/// Where in the text of a number.
+/// A position in the grammar of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     Start,
     Sign,
-    /// After a leading zero, which nothing but a point may follow.
+    /// After a leading zero, where only a point may follow.
     Zero,
     Whole,
     Point,
     Fraction,
 }
 
-/// Where a text is.
+/// The phase of a text, and its sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     phase: Phase,
@@ -157,19 +158,20 @@ struct Place {
 /// The state of one automaton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Known {
-    /// How many digits of the whole part were read, or of the fraction, and how they compare.
+    /// The number of digits read of the whole part or the fraction, and the result of comparing them.
     Compared {
         digits: u32,
         order: Ordering,
     },
-    /// The remainder, how many decimal places were read, and whether a digit other than 0 followed the last one.
+    /// The remainder, the number of decimal places read, and whether a digit other than 0 followed the last of these
+    /// places.
     Rest {
         rest: u64,
         places: u32,
         lost: bool,
     },
     Seen(bool),
-    /// The node of a list, or none if only zeros can follow; the signs with which the number is listed.
+    /// The node of a list, or `None` if only zeros can follow, and the signs with which the number is listed.
     Listed {
         node: Option<u32>,
         signs: Signs,
@@ -197,7 +199,7 @@ impl<'k> Machines<'k> {
         Ok(machines)
     }
 
-    /// The states of the automata before anything is read.
+    /// Returns the states of the automata before anything is read.
     fn start(&self) -> Vec<Known> {
         let first = |part: &Part| match part {
             Part::Compare(_) => Known::Compared { digits: 0, order: Ordering::Equal },
@@ -208,7 +210,7 @@ impl<'k> Machines<'k> {
         self.parts.iter().map(first).collect()
     }
 
-    /// The place after a symbol; the states of the automata are written to `after`.
+    /// Returns the place after a symbol, and writes the states of the automata to `after`.
     fn step(&self, place: Place, known: &[Known], symbol: u8, after: &mut Vec<Known>) -> Option<Place> {
         use Phase as P;
         after.clear();
@@ -235,7 +237,7 @@ impl<'k> Machines<'k> {
         let mut answers = self.parts.iter().zip(known);
         let mut holds =
             |test: &Test| answers.next().is_some_and(|(part, known)| part.answer(*known, place, test));
-        // Every test is asked, so that each takes its own answer.
+        // Every test is evaluated, so that each consumes its own answer.
         let mut all_hold = |tests: &[Test]| {
             let mut all = true;
             for test in tests {
@@ -301,7 +303,7 @@ impl Part {
             }
             (Self::Divide { modulus, places: all, classes }, Known::Rest { rest, places, lost }) => {
                 let digit = u64::from(symbol.wrapping_sub(b'0'));
-                // With all places read, a remainder is as good as a digit that is lost.
+                // Once all places are read, a remainder counts like a further digit other than 0.
                 let at = |places: u32, rest: u64| match rest {
                     _ if places < *all => Known::Rest { rest, places, lost },
                     _ => Known::Rest { rest: 0, places, lost: lost || rest != 0 },
@@ -322,7 +324,7 @@ impl Part {
         }
     }
 
-    /// Whether the test holds for the number that was read.
+    /// Checks whether the test holds for the number that was read.
     fn answer(&self, known: Known, place: Place, test: &Test) -> bool {
         match (self, known) {
             (Self::Compare(ruler), Known::Compared { digits, order }) => {
@@ -368,12 +370,12 @@ impl Ruler {
         }
     }
 
-    /// How the whole part compares, once it is complete: the longer one is larger.
+    /// Compares the complete whole part: the longer one is larger.
     fn whole_order(&self, digits: u32, order: Ordering) -> Ordering {
         digits.cmp(&(self.whole.len() as u32)).then(order)
     }
 
-    /// How the number that was read compares.
+    /// Compares the number that was read with this one.
     fn compare(&self, digits: u32, order: Ordering, place: Place) -> Ordering {
         let magnitude = match place.phase {
             Phase::Fraction => order.then((digits as usize).cmp(&self.fraction.len())),
@@ -383,7 +385,7 @@ impl Ruler {
             (false, false) => magnitude,
             (false, true) => Ordering::Greater,
             (true, true) => magnitude.reverse(),
-            // Minus zero is zero.
+            // Minus zero equals zero.
             (true, false) if self.value.is_zero() && magnitude.is_eq() => Ordering::Equal,
             (true, false) => Ordering::Less,
         }
@@ -411,7 +413,7 @@ impl List {
         Ok(list)
     }
 
-    /// The node behind a symbol, made if it is not there.
+    /// Returns the child of a node by a symbol, and creates it if needed.
     fn child(&mut self, at: usize, symbol: u8) -> usize {
         let new = self.nodes.len() as u32;
         let next = &mut self.nodes[at].next[slot(symbol)];
@@ -423,7 +425,7 @@ impl List {
         *next as usize
     }
 
-    /// The point, and zeros at the end of a fraction, leave a number as it is.
+    /// Reads a symbol. The point, and zeros at the end of a fraction, do not change the number.
     fn step(&self, node: Option<u32>, signs: Signs, place: Place, symbol: u8) -> Known {
         let stays = place.phase == Phase::Point || place.phase == Phase::Fraction && symbol == b'0';
         let mut signs = if stays { signs } else { Signs::default() };
@@ -436,7 +438,7 @@ impl List {
     }
 }
 
-/// The place of a digit or the point among the successors of a node.
+/// Returns the index of a digit or the point among the children of a node.
 fn slot(symbol: u8) -> usize {
     match symbol {
         b'0'..=b'9' => usize::from(symbol - b'0'),
@@ -448,14 +450,14 @@ fn too_many(limit: usize) -> String {
     format!("the keywords about numbers need more than {limit} states, the limit `states`")
 }
 
-/// A state's successor by each symbol, and whether it accepts.
+/// A state's successor for each symbol, and whether it accepts.
 #[derive(Clone, Debug)]
 struct Row {
     next: [Option<u32>; SYMBOLS.len()],
     accepts: bool,
 }
 
-/// The states that can be reached and from which something is accepted. The first one is the start.
+/// Returns the reachable states, without transitions from which no number is accepted. The first state is the start.
 fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
     let most = limit.saturating_mul(8);
     let mut states = States { width: machines.parts.len(), ..States::default() };
@@ -478,10 +480,10 @@ fn explore(machines: &Machines<'_>, limit: usize) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Numbered states. PERF: in flat lists, because `multipleOf` makes tens of thousands.
+/// Numbered states. PERF: stored in flat lists, because `multipleOf` makes tens of thousands.
 #[derive(Default)]
 struct States {
-    /// How many automata there are.
+    /// The number of automata.
     width: usize,
     places: Vec<Place>,
     known: Vec<Known>,
@@ -493,7 +495,7 @@ impl States {
         &self.known[number as usize * self.width..][..self.width]
     }
 
-    /// The number of a state, a new one if it was not met before.
+    /// Returns the number of a state, a new one if the state is new.
     fn number(&mut self, place: Place, known: &[Known]) -> u32 {
         let hash = |place: Place, known: &[Known]| FxBuildHasher.hash_one((place, known));
         let conditions = hash(place, known);
@@ -512,7 +514,7 @@ impl States {
     }
 }
 
-/// Removes the transitions that lead to no accepted number.
+/// Removes the transitions from which no accepting state can be reached.
 fn drop_dead(rows: &mut [Row]) {
     let edges = |(from, row)| <[Option<u32>]>::iter(row).flatten().map(move |&to| (to, from));
     let into = Grouped::new(rows.len(), (0u32..).zip(rows.iter().map(|row| &row.next[..])).flat_map(edges));
@@ -540,7 +542,7 @@ fn merge(rows: &[Row]) -> Vec<Row> {
         let mut known: FxHashMap<(u32, [u32; SYMBOLS.len()]), u32> = FxHashMap::default();
         let mut next = Vec::with_capacity(rows.len());
         for (row, &own) in rows.iter().zip(&class) {
-            // PERF: plain numbers are hashed at once, options one by one.
+            // PERF: an array of numbers is hashed at once, options are hashed one by one.
             let targets = row.next.map(|to| to.map_or(u32::MAX, |to| class[to as usize]));
             let new = known.len() as u32;
             next.push(*known.entry((own, targets)).or_insert(new));
@@ -559,11 +561,11 @@ fn merge(rows: &[Row]) -> Vec<Row> {
             accepts: row.accepts,
         });
     }
-    // The start is the first state, and so its class is the first that was numbered.
+    // The start is the first state, so its class is the first one.
     merged.into_iter().flatten().collect()
 }
 
-/// The expression of a table.
+/// Returns the expression of a table.
 fn write(grammar: &mut GrammarBuilder, rows: &[Row], numbers: Numbers, more: u32) -> ExprId {
     if let Some(order) = without_circles(rows) {
         let never = grammar.never();
@@ -583,7 +585,7 @@ fn write(grammar: &mut GrammarBuilder, rows: &[Row], numbers: Numbers, more: u32
         if written[0] == never {
             return never;
         }
-        // What has no loops is short by itself.
+        // Without loops, all texts are short anyway.
         let has_loop = (0u32..).zip(rows).any(|(state, row)| symbols(row, state).is_some());
         let numbers = if has_loop { numbers } else { Numbers::Any };
         return spelling::capped(grammar, "number", written[0], numbers, more);
@@ -601,7 +603,7 @@ fn write(grammar: &mut GrammarBuilder, rows: &[Row], numbers: Numbers, more: u32
     calls[0]
 }
 
-/// What may follow in a state: the end, or a symbol and what the next state allows.
+/// Returns the continuations of a state: the end, or a symbol and the continuations of the next state.
 fn ways(
     grammar: &mut GrammarBuilder,
     row: &Row,
@@ -624,14 +626,14 @@ fn ways(
     grammar.alt(ways)
 }
 
-/// The symbols that lead to a state.
+/// Returns the symbols that lead to the state `to`.
 fn symbols(row: &Row, to: u32) -> Option<CharSet> {
     let symbols = SYMBOLS.iter().zip(&row.next).filter(|(_, next)| **next == Some(to));
     let set = CharSet::from_ranges(symbols.map(|(&symbol, _)| (char::from(symbol), char::from(symbol))));
     (!set.is_empty()).then_some(set)
 }
 
-/// The states in topological order, without regard to self-loops; `None` if there is a cycle.
+/// Returns the states in topological order, ignoring self-loops, or `None` if there is a longer cycle.
 fn without_circles(rows: &[Row]) -> Option<Vec<u32>> {
     let mut arrivals = vec![0u32; rows.len()];
     let targets = |state: u32| {

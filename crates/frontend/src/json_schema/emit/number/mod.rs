@@ -1,12 +1,13 @@
 //! Numbers: bounds, `multipleOf`, `integer` and excluded values, as one automaton over the digits.
 //!
-//! Each condition is a small automaton that reads a number's text from left to right: how does it compare with 10.5, what
-//! is the remainder modulo 3, is there a fraction? They run side by side, and at the end their answers are combined. That
-//! is exact, without floating point, and a negated schema is only another way to combine the answers. See [`machine`].
+//! Each condition is a small automaton that reads a number's text from left to right: one compares with 10.5, one
+//! computes the remainder modulo 3, one looks for a fraction. They run in parallel, and their answers are combined at
+//! the end. This is exact, without floating point, and a negated schema is only another way to combine the answers. See
+//! [`machine`].
 //!
 //! With such conditions a number is written without an exponent, because the value of `9e…` is known only at its end. A
-//! bound at zero constrains only the sign, so every spelling is allowed. How long a number may be, [`Numbers`](super::super::Numbers) says, but
-//! for multiples of a number.
+//! bound at zero constrains only the sign, so every spelling is allowed. [`Numbers`](super::super::Numbers) limits the
+//! length of numbers, except of multiples of a number.
 
 mod few;
 mod machine;
@@ -33,7 +34,7 @@ pub(super) enum Test {
     OneOf(Vec<Decimal>),
 }
 
-/// All conditions on a number: tests that hold, and lists of tests that do not all hold.
+/// All conditions on a number: tests that all hold, and lists of tests of which at least one fails.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Conditions {
     all: Vec<Test>,
@@ -41,7 +42,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// How many characters the numbers of all conditions have, written in plain digits.
+    /// Returns the total number of characters of the numbers in all conditions, written in plain digits.
     fn characters(&self) -> u32 {
         let length = |number: &Decimal| {
             let characters = number.magnitude().max(1).saturating_add((-number.exponent()).max(0));
@@ -61,7 +62,7 @@ impl Conditions {
 }
 
 impl Emitter<'_> {
-    /// The numbers of a case.
+    /// Returns the numbers of a case.
     pub(super) fn number(&mut self, case: &Case) -> ExprId {
         let mut conditions = Conditions::default();
         for local in &case.locals {
@@ -75,7 +76,7 @@ impl Emitter<'_> {
                     });
                     let numbers: Vec<Decimal> = numbers.collect();
                     if numbers.is_empty() {
-                        // Every number differs from values that are none, however it is spelled.
+                        // Every number differs from listed values that are not numbers.
                         continue;
                     }
                     tests.push(Test::OneOf(numbers));
@@ -125,7 +126,7 @@ impl Emitter<'_> {
         let built = match few::few_values(conditions) {
             Some(values) => Ok(list(grammar, values)),
             None => machine::build(grammar, conditions, limit, numbers).or_else(|what| {
-                // More than an automaton can tell apart, but not too many to be listed.
+                // Too large for an automaton, but few enough to be listed.
                 few::values(conditions, limit).map(|values| list(grammar, values)).ok_or(what)
             }),
         };
@@ -142,7 +143,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A keyword of the case that constrains numbers, for an error message.
+    /// Returns a keyword of the case that constrains numbers, for an error message.
     fn number_keyword(&mut self, case: &Case) -> &'static str {
         let first = case.locals.iter().find(|local| !local.negative);
         let Some(keywords) = first.map(|local| self.algebra.keywords(local.id)) else { return "" };
@@ -157,7 +158,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The tests of the local keywords of a schema, without listed values.
+/// Returns the tests of the local keywords of a schema, without listed values.
 fn tests(keywords: &Keywords<'_>) -> Vec<Test> {
     let mut tests = Vec::with_capacity(3);
     if !keywords.types.covers(TypeSet::NUMBER) && keywords.types.meets(TypeSet::INTEGER) {

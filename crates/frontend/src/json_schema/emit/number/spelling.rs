@@ -1,17 +1,17 @@
 //! Numbers without bounds: any JSON spelling, and integers in plain digits.
 //!
-//! `1.0` and `1e2` are integers to the standard since draft-06, but a reader of the document may well not think so;
-//! an integer is written in plain digits. How long a number may be is the caller's choice ([`Numbers`]).
+//! Since draft-06 the standard takes `1.0` and `1e2` for integers, but a reader of the document may not. So an integer
+//! is written in plain digits. The caller chooses how long a number may be ([`Numbers`]).
 
 use maskwright_grammar::{CharSet, ExprId, GrammarBuilder};
 
 use super::super::super::options::Numbers;
 
-/// How many characters a number may have. The shortest text of a double has 24 at most.
+/// The maximum number of characters of a number. The shortest text of a double has at most 24.
 const MAX_CHARACTERS: u32 = 40;
 
-/// The numbers that are no longer than allowed, and `more` characters, as a rule: a sequence would dissolve into what stands around it, and the
-/// engine could not share its table. The length is counted outside the table.
+/// Returns the numbers that are at most `more` characters longer than [`Numbers`] allows, as a rule. A sequence would
+/// be merged into its surroundings, and the engine could not share its table. The length is counted outside the table.
 pub(super) fn capped(
     grammar: &mut GrammarBuilder,
     name: &str,
@@ -30,7 +30,7 @@ pub(super) fn capped(
     as_rule(grammar, name, number)
 }
 
-/// `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`, as a rule.
+/// Returns `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`, as a rule.
 pub(in super::super) fn number(grammar: &mut GrammarBuilder, numbers: Numbers) -> ExprId {
     let minus = minus(grammar);
     let whole = whole(grammar);
@@ -46,7 +46,7 @@ pub(in super::super) fn number(grammar: &mut GrammarBuilder, numbers: Numbers) -
     capped(grammar, "number", number, numbers, 0)
 }
 
-/// `-?(0|[1-9][0-9]*)`, as a rule.
+/// Returns `-?(0|[1-9][0-9]*)`, as a rule.
 pub(in super::super) fn integer(grammar: &mut GrammarBuilder, numbers: Numbers) -> ExprId {
     let minus = minus(grammar);
     let whole = whole(grammar);
@@ -54,7 +54,7 @@ pub(in super::super) fn integer(grammar: &mut GrammarBuilder, numbers: Numbers) 
     capped(grammar, "integer", integer, numbers, 0)
 }
 
-/// Numbers on one side of zero, in any spelling.
+/// Returns the numbers on one side of zero, in any spelling.
 pub(super) fn one_sided(
     grammar: &mut GrammarBuilder,
     negative: bool,
@@ -82,7 +82,7 @@ pub(super) fn one_sided(
         alternatives.push(grammar.seq([sign, first, fraction, exponent]));
     }
     if with_zero {
-        // Zero itself, with either sign.
+        // Zero, with either sign.
         let minus = if negative { minus(grammar) } else { grammar.bytes(b"-") };
         let zero = grammar.bytes(b"0");
         let zeros = grammar.repeat(zero, 1, None);
@@ -123,7 +123,7 @@ fn fraction(grammar: &mut GrammarBuilder) -> ExprId {
     grammar.optional(fraction)
 }
 
-/// With as many digits in front as there may be, an exponent of 259 is never too much.
+/// An exponent of 259 is never too large, even with the maximum number of digits before it.
 fn exponent(grammar: &mut GrammarBuilder, numbers: Numbers) -> ExprId {
     let digit = digit(grammar);
     let digits = match numbers {
@@ -134,7 +134,7 @@ fn exponent(grammar: &mut GrammarBuilder, numbers: Numbers) -> ExprId {
     grammar.optional(exponent)
 }
 
-/// Behind one digit that is not zero, it may be 307.
+/// After a single digit other than zero, the exponent may be up to 307.
 fn long_exponent(grammar: &mut GrammarBuilder) -> ExprId {
     let (up_to_299, zero, digit) = (
         exponents(grammar, '2', '9'),
@@ -146,7 +146,7 @@ fn long_exponent(grammar: &mut GrammarBuilder) -> ExprId {
     signed_exponent(grammar, digits)
 }
 
-/// Up to three digits, of which the first two are no greater than these.
+/// Returns up to three digits; of three, the first two are at most `hundreds` and `tens`.
 fn exponents(grammar: &mut GrammarBuilder, hundreds: char, tens: char) -> ExprId {
     let digit = digit(grammar);
     let (few, two) = (grammar.repeat(digit, 1, Some(2)), grammar.repeat(digit, 2, Some(2)));

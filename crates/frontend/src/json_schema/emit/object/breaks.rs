@@ -1,4 +1,5 @@
-//! How members break schemas that must be broken: negated ones, and those about keys that no other schema evaluates.
+//! The ways in which members break schemas that must be broken: negated schemas, and those for keys that no other
+//! schema evaluates.
 
 use super::super::super::cases::{NodeId, ObjectCase, Signed};
 use super::super::super::json::Value;
@@ -7,34 +8,34 @@ use super::super::super::schemas::SchemaId;
 use super::super::Emitter;
 use super::Member;
 
-/// How many negated schemas of one object may have to be broken.
+/// The maximum number of negated schemas of one object that must be broken key by key.
 pub(super) const MAX_BROKEN_SCHEMAS: usize = 120;
 
-/// How many ways there may be to write one member.
+/// The maximum number of ways to write one member.
 pub(super) const MAX_MEMBER_WAYS: usize = 512;
 
-/// How a member breaks a schema.
+/// The ways in which a member breaks a schema.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Breaks {
-    /// Whether it does by being absent.
+    /// Whether the absence of the member breaks the schema.
     pub(super) absent: bool,
-    /// What its value must satisfy to break it. `None` stands for the name alone.
+    /// Conditions on the value, each of which breaks the schema. `None` means that the key alone breaks it.
     pub(super) by: Vec<Option<Signed>>,
 }
 
-/// The schemas that a member breaks by being absent, as bits.
+/// Returns the schemas that the absence of a member breaks, as bits.
 pub(super) fn by_absence(row: &[Breaks]) -> u128 {
     row.iter().enumerate().fold(0, |bits, (i, breaks)| bits | u128::from(breaks.absent) << i)
 }
 
-/// Keeps what stands at some places of a list.
+/// Keeps the elements of a list at some positions.
 pub(super) fn keep_places<T>(list: &mut Vec<T>, is_kept: impl Fn(usize) -> bool) {
     let mut place = 0..;
     list.retain(|_| place.next().is_some_and(&is_kept));
 }
 
 impl<'s> Emitter<'s> {
-    /// For each member and each schema that must be broken, how the member breaks it.
+    /// Returns, for each member and each schema that must be broken, how the member breaks the schema.
     pub(super) fn member_breaks(
         &mut self,
         object: &ObjectCase<'s>,
@@ -57,7 +58,7 @@ impl<'s> Emitter<'s> {
         all
     }
 
-    /// How a member breaks a schema.
+    /// Returns how a member breaks a schema.
     pub(super) fn breaks_of(&mut self, id: SchemaId, member: &Member<'s>) -> Breaks {
         let keywords = self.algebra.keywords(id);
         let absent = !member.required && keywords.required.contains(&member.name);
@@ -72,11 +73,14 @@ impl<'s> Emitter<'s> {
         Breaks { absent, by }
     }
 
-    /// The ways to write one member: what its value must satisfy beside its own schemas, and what is broken then.
+    /// Returns the ways to write one member: the schemas that its value must satisfy in addition to `parts`, and the
+    /// schemas that are broken then. `broken` are the schemas broken before, `due` those that this member must break at
+    /// the latest.
     ///
-    /// A value that does not break a schema satisfies it, so that the ways exclude one another and every text is parsed
-    /// in one way only; but where it may be unclear what a value does ([`Algebra::has_narrow_format`](super::super::super::cases::Algebra::has_narrow_format)), it may be any.
-    /// Clearly empty ways are dropped, so there are few.
+    /// A value that does not break a schema must satisfy it, so that the ways exclude one another and every text is
+    /// parsed in one way only. The exception is a schema with a narrow format
+    /// ([`Algebra::has_narrow_format`](super::super::super::cases::Algebra::has_narrow_format)), where the value may be
+    /// any. Clearly empty ways are dropped, so there are few.
     pub(super) fn breaking_ways<'b>(
         &mut self,
         parts: &[Signed],

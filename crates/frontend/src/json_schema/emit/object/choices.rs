@@ -7,8 +7,9 @@
 //! alternative 1     kind: absent, or {−const}
 //! ```
 //!
-//! From the first key that a choice is about, the alternatives that can still hold are part of the state, until one of them holds. So choices
-//! about different keys multiply only where they are open at the same place: twenty of them about two neighbours each make twice as many states as there are members.
+//! From the first key that a choice concerns, the alternatives that can still hold are part of the state, until one of
+//! them holds. So choices about different keys multiply only where they are open at the same place: twenty choices
+//! about two neighboring keys each make twice as many states as there are members.
 
 use std::collections::BTreeMap;
 
@@ -23,19 +24,19 @@ use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS, MAX_MEMBER_WAYS, by_absence, kee
 use super::demands::Demands;
 use super::{Member, Plan};
 
-/// One of some alternatives holds.
+/// A choice: one of these alternatives must hold.
 #[derive(Clone, Debug)]
 pub(super) struct KeyChoice {
-    /// The place of the first member that matters.
+    /// The index of the first member with a condition.
     first: usize,
     pub(super) alternatives: Vec<Alternative>,
 }
 
-/// Conditions on some members.
+/// Conditions on some members, by index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Alternative {
     pub(super) conditions: BTreeMap<usize, Condition>,
-    /// How many schemas must be broken.
+    /// The number of schemas that must be broken.
     pub(super) broken: usize,
 }
 
@@ -43,19 +44,19 @@ pub(super) struct Alternative {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Condition {
     pub(super) required: bool,
-    /// What its value must satisfy.
+    /// The schemas that its value must satisfy.
     pub(super) parts: Vec<Signed>,
-    /// How it breaks each schema that must be broken. None are listed if it breaks nothing.
+    /// How the member breaks each schema that must be broken. Empty if it breaks none.
     pub(super) breaks: Vec<Breaks>,
 }
 
 impl KeyChoice {
-    /// Whether it has a condition on a member.
+    /// Checks whether some alternative has a condition on a member.
     pub(super) fn is_about(&self, at: usize) -> bool {
         self.alternatives.iter().any(|one| one.conditions.contains_key(&at))
     }
 
-    /// The member that all conditions are about, if it is one.
+    /// Returns the member that all conditions concern, if there is only one.
     pub(super) fn only_member(&self) -> Option<usize> {
         let mut places = self.alternatives.iter().flat_map(|one| one.conditions.keys());
         let first = *places.next()?;
@@ -64,7 +65,7 @@ impl KeyChoice {
 }
 
 impl Condition {
-    /// What values are told apart by.
+    /// Returns the schemas by which the values of the member are distinguished.
     pub(super) fn asked(&self) -> impl Iterator<Item = Signed> {
         let by = self.breaks.iter().flat_map(|breaks| breaks.by.iter().flatten());
         self.parts.iter().chain(by).copied()
@@ -76,7 +77,7 @@ impl Condition {
 }
 
 impl Alternative {
-    /// Whether nothing is left of it behind a member.
+    /// Checks whether no condition is left after the member `place`.
     fn is_over(&self, place: usize, broken: u128) -> bool {
         let is_left = |(at, condition): (&usize, &Condition)| {
             *at > place && (condition.required || !condition.parts.is_empty())
@@ -84,31 +85,32 @@ impl Alternative {
         broken.count_ones() as usize == self.broken && !self.conditions.iter().any(is_left)
     }
 
-    /// The schemas that no member behind a place breaks, as bits.
+    /// Returns the schemas that no member after `place` breaks, as bits.
     fn due(&self, place: usize) -> u128 {
         let is_breakable =
             |i: usize| self.conditions.iter().any(|(at, condition)| *at > place && condition.is_breaking(i));
         (0..self.broken).filter(|&i| !is_breakable(i)).fold(0, |bits, i| bits | 1 << i)
     }
 
-    /// Whether every object satisfies it.
+    /// Checks whether every object satisfies the alternative.
     pub(super) fn holds(&self) -> bool {
         let is_asking = |condition: &Condition| condition.required || !condition.parts.is_empty();
         self.broken == 0 && !self.conditions.values().any(is_asking)
     }
 
-    /// Whether some schema must be broken and no member breaks it.
+    /// Checks whether some schema must be broken and no member breaks it.
     pub(super) fn is_lost(&self) -> bool {
         !(0..self.broken).all(|i| self.conditions.values().any(|condition| condition.is_breaking(i)))
     }
 
-    /// Whether no value of a member satisfies it.
+    /// Checks whether no value of a member satisfies the alternative.
     pub(super) fn excludes(&self, at: usize) -> bool {
         let breaks = self.conditions.get(&at).map_or(&[][..], |condition| &condition.breaks);
         self.conditions.len() == 1 && breaks.iter().any(|breaks| breaks.by.is_empty())
     }
 
-    /// What is left of it once a member is absent, or has a value that satisfies these. `None` if it cannot hold.
+    /// Returns the remaining conditions once a member is absent, or has a value that satisfies these schemas. Returns
+    /// `None` if the alternative cannot hold.
     pub(super) fn decided(&self, at: usize, value: Option<&[Signed]>) -> Option<Self> {
         let mut left = self.clone();
         let Some(condition) = left.conditions.remove(&at) else { return Some(left) };
@@ -127,26 +129,27 @@ impl Alternative {
     }
 }
 
-/// An alternative that can still hold. Of those of one choice, one must.
+/// An alternative that can still hold. One of those of each choice must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Taken {
     choice: u32,
     alternative: u32,
-    /// The schemas that are broken, as bits.
+    /// The broken schemas, as bits.
     broken: u128,
 }
 
 /// A way to write one member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Way {
-    /// What its value must satisfy beside its own schemas.
+    /// The schemas that its value must satisfy in addition to those of the member.
     pub(super) more: Vec<Signed>,
-    /// What is open behind it.
+    /// The alternatives that are open after the member.
     pub(super) taken: Vec<Taken>,
 }
 
 impl<'s> Emitter<'s> {
-    /// The cases of an object with choices kept, if they are fewer and it is certain that their states are not too many.
+    /// Returns the cases of an object with choices kept, if there are fewer of them and their states are certainly not
+    /// too many.
     pub(in super::super) fn fewer_objects(&mut self, members: &[Signed], count: usize) -> Option<Vec<Case>> {
         if self.algebra.context.options.key_order == KeyOrder::Any {
             return None;
@@ -156,7 +159,7 @@ impl<'s> Emitter<'s> {
         cases.iter().all(|case| self.most_states(case) <= limit).then_some(cases)
     }
 
-    /// How many states a case makes at most, as far as that is easily told.
+    /// Returns a simple upper bound on the number of states of a case.
     fn most_states(&mut self, case: &Case) -> usize {
         let object = self.algebra.object_case(case);
         let mut window = Window::default();
@@ -178,7 +181,7 @@ impl<'s> Emitter<'s> {
             let (mut first, mut last, mut ways) = (names.len(), 0, 1usize);
             for locals in &kept.alternatives {
                 let negative = locals.iter().filter(|local| local.negative).count();
-                // It is given up, or some of its schemas are broken.
+                // The alternative is given up, or a subset of its schemas is broken.
                 let bits = 1usize.checked_shl(negative as u32).unwrap_or(usize::MAX);
                 ways = ways.saturating_mul(bits.saturating_add(1));
                 for local in locals {
@@ -196,7 +199,7 @@ impl<'s> Emitter<'s> {
         widths.into_iter().fold(0, usize::saturating_add)
     }
 
-    /// The choices of an object; `None` after an error.
+    /// Returns the choices of an object, or `None` after an error.
     pub(super) fn key_choices(&mut self, object: &ObjectCase<'s>, plan: &Plan<'s>) -> Option<Vec<KeyChoice>> {
         let members = &plan.members;
         let places: FxHashMap<&str, usize> =
@@ -252,7 +255,7 @@ impl<'s> Emitter<'s> {
         alternative
     }
 
-    /// What is open behind a member that is left out; `None` if a choice is lost.
+    /// Returns the alternatives that are open after leaving out a member, or `None` if a choice cannot hold anymore.
     pub(super) fn open_without(plan: &Plan<'s>, place: usize, taken: &[Taken]) -> Option<Vec<Taken>> {
         let leave_out = |taken: &Taken| {
             let alternative = alternative(plan, taken);
@@ -271,7 +274,7 @@ impl<'s> Emitter<'s> {
             if left.is_empty() {
                 return None;
             }
-            // A choice of which nothing is left holds, whatever comes.
+            // A choice with a fulfilled alternative holds from here on.
             if !left.iter().any(|one| is_over(plan, place, one)) {
                 open.extend(left);
             }
@@ -279,7 +282,7 @@ impl<'s> Emitter<'s> {
         Some(open)
     }
 
-    /// The ways to write a member beside the choices that are open.
+    /// Returns the ways to write a member, given the open choices.
     pub(super) fn ways_with(
         &mut self,
         plan: &Plan<'s>,
@@ -303,10 +306,12 @@ impl<'s> Emitter<'s> {
         ways
     }
 
-    /// The ways to write a member beside one more choice: each with the alternatives of it that can still hold.
+    /// Returns the ways to write a member for one more choice, each with the alternatives of the choice that can still
+    /// hold.
     ///
-    /// Where that is cheap, the values are split into those that meet a condition and those that do not. Elsewhere an alternative goes on alone, or is
-    /// given up: then no schema is negated, and some texts have several ways.
+    /// Where negation is cheap, the values are split into those that meet a condition and those that do not. Elsewhere
+    /// an alternative either continues alone or is given up. Then no schema is negated, and some texts have several
+    /// readings.
     fn ways_of_choice(
         &mut self,
         plan: &Plan<'s>,
@@ -318,7 +323,7 @@ impl<'s> Emitter<'s> {
         let is_only = choice.len() == 1;
         let mut done: Vec<Way> = Vec::new();
         let mut open: Vec<(Vec<Signed>, Vec<Taken>)> = vec![(way.more.clone(), Vec::new())];
-        // An alternative that asks for nothing but the key comes first: if it holds, nothing else matters.
+        // An alternative that requires only the key comes first: if it holds, nothing else matters.
         let asks = |one: &Taken| {
             let condition = alternative(plan, one).conditions.get(&place);
             condition.is_none_or(|condition| !condition.parts.is_empty() || !condition.breaks.is_empty())
@@ -388,7 +393,7 @@ impl<'s> Emitter<'s> {
         done
     }
 
-    /// Whether the schemas of a condition can be negated without a thought: they list scalars, or types.
+    /// Checks whether the schemas of a condition are cheap to negate: they list scalars, or only restrict types.
     fn is_cheap(&mut self, condition: &Condition) -> bool {
         let by = condition.breaks.iter().flat_map(|breaks| breaks.by.iter().flatten());
         condition.parts.iter().chain(by).all(|part| {
@@ -421,7 +426,8 @@ fn is_over(plan: &Plan<'_>, place: usize, taken: &Taken) -> bool {
     alternative(plan, taken).is_over(place, taken.broken)
 }
 
-/// The choices that matter at a place, each with the alternatives that can still hold: those that are open, and those that begin there.
+/// Returns the choices that matter at a place: those that are open, and those that begin there. Each is given as the
+/// alternatives that can still hold.
 fn at_place(plan: &Plan<'_>, place: usize, taken: &[Taken]) -> Vec<Vec<Taken>> {
     let open = taken.chunk_by(|a, b| a.choice == b.choice).map(<[Taken]>::to_vec);
     let begin = |(choice, of): (usize, &KeyChoice)| {

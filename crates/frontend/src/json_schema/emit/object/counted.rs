@@ -1,8 +1,9 @@
 //! Objects in the schema's order, state by state.
 //!
-//! A state has the next member, the number of members so far (as far as it matters), the later members that are *owed*
-//! because one that was written needs them, those that are *banned* because they need one that was left out, the
-//! negated schemas that are broken, and the [alternatives](super::choices) that can still hold. Most of that is empty most of the time, so there are few states.
+//! A state consists of the next member, the number of members so far (as far as it matters), the later members that are
+//! *owed* because a written member needs them, those that are *banned* because they need a member that was left out,
+//! the negated schemas that are broken, and the [alternatives](super::choices) that can still hold. Most of these are
+//! usually empty, so there are few states.
 
 use std::borrow::Cow;
 
@@ -18,7 +19,7 @@ use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS, by_absence};
 use super::choices::{Taken, Way};
 use super::{Member, Plan};
 
-/// A set of members that come later.
+/// A set of later members.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Later(Vec<u64>);
 
@@ -51,11 +52,11 @@ struct State {
     count: u32,
     owed: Later,
     banned: Later,
-    /// The schemas that are broken, as bits.
+    /// The broken schemas, as bits.
     broken: u128,
     /// The alternatives that are open.
     taken: Vec<Taken>,
-    /// Whether a member was written.
+    /// Whether a member has been written.
     begun: bool,
 }
 
@@ -80,7 +81,7 @@ impl Links {
 }
 
 impl<'s> Emitter<'s> {
-    /// An object whose members are counted, or depend on one another.
+    /// Returns an object whose members are counted, or depend on one another.
     pub(super) fn counted_object(&mut self, plan: &Plan<'s>) -> ExprId {
         let what = "counting the members of this object, or following their dependencies,";
         if plan.broken > MAX_BROKEN_SCHEMAS {
@@ -89,7 +90,7 @@ impl<'s> Emitter<'s> {
             return self.algebra.grammar.never();
         }
         let limit = self.algebra.context.options.limits.states;
-        // There is at least one state in front of each member.
+        // There is at least one state before each member.
         if plan.members.len() > limit {
             let message = format!("{what} takes more than {limit} states");
             self.algebra.context.exceed("states", plan.path, "", message);
@@ -97,7 +98,7 @@ impl<'s> Emitter<'s> {
         }
         let Layout { object_start, .. } = self.layout();
         let links = Links::of(plan.members.len(), &plan.needs);
-        // What must be broken before each place.
+        // The schemas that must be broken before each place.
         let due: Vec<u128> = match plan.broken {
             0 => vec![0; plan.members.len() + 1],
             _ => (0..=plan.members.len()).map(|place| plan.unbreakable(|at| at >= place)).collect(),
@@ -160,7 +161,7 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.alt(ways)
     }
 
-    /// The state after the last member: other keys, and the end.
+    /// Returns the state after the last member: other keys, and the end.
     fn others_state(&mut self, plan: &Plan<'s>, states: &mut States<State>, state: &State) -> ExprId {
         let Layout { enter, comma, object_end, object_empty_end, .. } = self.layout();
         let Window { min, max } = plan.window.after(state.count);
@@ -199,7 +200,8 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.alt(ways)
     }
 
-    /// Writes each kind of value of a member that satisfies some more schemas, with the schemas that are broken then. `broken` are those of before, and those that must be.
+    /// Writes each kind of value of a member that also satisfies `more`, with the schemas that are broken then.
+    /// `broken` are the schemas broken before, and those that must be broken now.
     pub(super) fn each_value(
         &mut self,
         member: &Member<'s>,

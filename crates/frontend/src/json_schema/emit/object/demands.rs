@@ -1,14 +1,14 @@
-//! Conditions on an object as a whole.
+//! Conditions on a whole object.
 //!
-//! A negated schema is *broken* by one key: by a value that its `properties` forbid, a required key that is missing, or a
-//! key that its `propertyNames` excludes. Those are choices at each key, and one demand covers them all. Its counts and
-//! dependencies are broken by the opposite, which makes demands of their own.
+//! A negated schema is *broken* by one key: by a value that its `properties` forbid, by the absence of a required key,
+//! or by a key that its `propertyNames` excludes. Those are choices at each key, and one demand covers them all. Its
+//! counts and dependencies are broken by the opposite condition, which makes a separate demand each.
 
 use super::super::super::cases::ObjectCase;
 use super::super::super::schemas::{SchemaId, Window};
 use super::super::Emitter;
 
-/// Conditions on an object as a whole.
+/// Conditions on a whole object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demands<'s> {
     pub(super) window: Window,
@@ -19,14 +19,15 @@ pub(super) struct Demands<'s> {
 }
 
 impl Demands<'_> {
-    /// Whether there is no condition but a count.
+    /// Checks that there is no condition other than a count.
     pub(super) fn is_plain(&self) -> bool {
         self.broken.is_empty() && self.required.is_empty() && self.forbidden.is_empty()
     }
 }
 
 impl<'s> Emitter<'s> {
-    /// The alternative demands of a case: a negated schema can be broken in several ways. `None` after an error.
+    /// Returns the alternative demands of a case. There are several if a negated schema can be broken in several ways.
+    /// Returns `None` after an error.
     pub(super) fn object_demands(&mut self, object: &ObjectCase<'s>) -> Option<Vec<Demands<'s>>> {
         let mut window = Window::default();
         for &id in &object.positive {
@@ -47,7 +48,7 @@ impl<'s> Emitter<'s> {
                     ways.push(way);
                 };
                 match &*keywords.required {
-                    // A key that must be missing is forbidden.
+                    // A key whose absence breaks the schema is forbidden.
                     [name] if !is_broken_by_key => add(&|way| way.forbidden.push(name)),
                     [] if !is_broken_by_key => {}
                     _ => add(&|way| way.broken.push(id)),

@@ -10,8 +10,8 @@
 //! ¬^x ∧ ¬z$ ∧ not "a"   {+A}
 //! ```
 //!
-//! Empty cells are dropped, and cells with the same value are joined. So in practice there are as many as there are
-//! patterns, and one more.
+//! Each combination of patterns is a *cell*. Empty cells are dropped, and cells with the same value are joined. So in
+//! practice there is one more than there are patterns.
 
 use maskwright_automata::{Limits, Membership};
 use maskwright_grammar::ExprId;
@@ -25,25 +25,25 @@ use super::super::super::schemas::SchemaId;
 use super::super::Emitter;
 use super::{Demands, Member};
 
-/// How many cells there may be.
+/// The maximum number of cells.
 const MAX_CELLS: usize = 1_000;
 
-/// How many states the automata of all cells that mix patterns may have together, roughly.
+/// The approximate maximum number of states that the automata of all cells that mix patterns may have together.
 const MAX_CELL_STATES: usize = 100_000;
 
-/// If it is not known which cells are empty, up to this many dividers are taken as independent. More patterns than this
-/// are merged where their schemas are equal.
+/// The maximum number of dividers that are assumed to be independent if it is not known which cells are empty. More
+/// patterns than this in one schema are merged where their schemas are equal.
 const MAX_INDEPENDENT_DIVIDERS: usize = 4;
 
-/// Keys that the same dividers contain.
+/// The keys that the same dividers contain.
 #[derive(Clone, Debug)]
 struct Cell {
     inside: Vec<bool>,
-    /// One of the keys, if it is known.
+    /// One of the keys, if known.
     witness: Option<String>,
 }
 
-/// A key that the schema names, and for each divider whether it contains the key, if that is known.
+/// A key that the schema names, and for each divider whether it contains the key, if known.
 #[derive(Clone, Debug)]
 struct Name<'s> {
     text: &'s str,
@@ -55,10 +55,11 @@ struct Name<'s> {
 pub(super) struct OtherKeys {
     /// The language of their decoded texts.
     pub(super) key: ExprId,
-    /// What their values must satisfy.
+    /// The schemas that their values must satisfy.
     pub(super) parts: Vec<Signed>,
     node: NodeId,
-    /// For each schema that must be broken, what a value breaks it with. `None` stands for the key alone.
+    /// For each schema that must be broken, the conditions on a value that break it. `None` means that the key alone
+    /// breaks it.
     pub(super) breaks: Vec<Vec<Option<Signed>>>,
 }
 
@@ -73,7 +74,7 @@ struct Divider {
 }
 
 impl<'s> Emitter<'s> {
-    /// The keys that no member names; `None` after an error.
+    /// Returns the keys that no member names, or `None` after an error.
     pub(super) fn other_keys(
         &mut self,
         object: &ObjectCase<'s>,
@@ -122,20 +123,20 @@ impl<'s> Emitter<'s> {
         Some(others)
     }
 
-    /// Whether a schema allows no key but those that it lists.
+    /// Checks whether a schema allows only the keys that it lists.
     fn is_closed(&mut self, id: SchemaId) -> bool {
         let keywords = self.algebra.keywords(id);
         keywords.pattern_properties.is_empty()
             && keywords.additional.is_some_and(|id| self.algebra.is_false(id))
     }
 
-    /// The cells that may contain a key; `None` after an error.
+    /// Returns the cells that may contain a key, or `None` after an error.
     fn cells(&mut self, object: &ObjectCase<'s>, dividers: &[Divider]) -> Option<Vec<Cell>> {
         let all = |count: usize| {
             let inside = |cell: usize| (0..count).rev().map(|bit| cell >> bit & 1 == 0).collect();
             (0..1 << count).map(|cell| Cell { inside: inside(cell), witness: None }).collect()
         };
-        // With a single divider, whether a side is empty is found out later if it matters.
+        // With a single divider, whether a side is empty is checked later if it matters.
         if dividers.len() < 2 {
             return Some(all(dividers.len()));
         }
@@ -158,7 +159,7 @@ impl<'s> Emitter<'s> {
                 let text = |witness| String::from_utf8(witness).ok();
                 let cell = |one: Membership| Cell { inside: one.inside, witness: text(one.witness) };
                 let mut cells: Vec<Cell> = found.found.into_iter().map(cell).collect();
-                // Those inside of the first dividers come first.
+                // Cells inside the first dividers come first.
                 cells.sort_by(|a, b| b.inside.cmp(&a.inside));
                 let mixed = (0..cells.len()).filter(|&at| relevant(&cells, at).count() > 1).count();
                 if mixed.saturating_mul(states) <= MAX_CELL_STATES {
@@ -173,7 +174,7 @@ impl<'s> Emitter<'s> {
         None
     }
 
-    /// The names, each with the dividers that contain it.
+    /// Pairs each name with the dividers that contain it.
     fn located_names(&mut self, names: &[&'s str], dividers: &[Divider]) -> Vec<Name<'s>> {
         let mut sorted = Vec::with_capacity(names.len());
         for &text in names {
@@ -188,7 +189,7 @@ impl<'s> Emitter<'s> {
         sorted
     }
 
-    /// Every name that is no other key, also those that are forbidden.
+    /// Returns every name that is not another key, including forbidden names.
     fn all_names(
         &mut self,
         object: &ObjectCase<'s>,
@@ -198,14 +199,14 @@ impl<'s> Emitter<'s> {
         let mut names: Vec<&'s str> = members.iter().map(|member| member.name).collect();
         let known: FxHashSet<&'s str> = names.iter().copied().collect();
         let all = self.names(object, demands);
-        // In the order of the schema, which `members` keeps as well.
+        // In the order of the schema, which `members` follows as well.
         if all.len() != names.len() {
             names.extend(all.into_iter().map(|(name, _)| name).filter(|name| !known.contains(name)));
         }
         names
     }
 
-    /// The languages that divide the keys; `None` after an error.
+    /// Returns the languages that divide the keys, or `None` after an error.
     fn dividers(&mut self, object: &ObjectCase<'s>, demands: &Demands<'s>) -> Option<Vec<Divider>> {
         let mut dividers: Vec<Divider> = Vec::new();
         let mut add = |language: ExprId, used: (SchemaId, SchemaId)| match dividers
@@ -226,14 +227,14 @@ impl<'s> Emitter<'s> {
         for &id in &all {
             let keywords = self.algebra.keywords(id);
             let patterns = &keywords.pattern_properties;
-            // Many patterns with equal schemas are one pattern: `a` and `b` are `a|b`.
+            // Many patterns with equal schemas are merged into one pattern: `a` and `b` become `a|b`.
             let merges = patterns.len() > MAX_INDEPENDENT_DIVIDERS;
             let mut merged: Vec<(Vec<ExprId>, SchemaId)> = Vec::new();
             let mut places: FxHashMap<Box<str>, (usize, &Value<'s>)> = FxHashMap::default();
             for (pattern, schema, value) in patterns.entries() {
                 let language = self.algebra.pattern(id, "patternProperties", pattern)?;
                 if merges {
-                    // The values are compared too: the order of keys may matter.
+                    // The values are compared too, because the order of keys may matter.
                     let (place, known) = *places.entry(canonical(value)).or_insert((merged.len(), value));
                     if place < merged.len() && known == value {
                         merged[place].0.push(language);
@@ -256,7 +257,7 @@ impl<'s> Emitter<'s> {
         Some(dividers)
     }
 
-    /// The languages of `propertyNames`; `None` after an error.
+    /// Returns the languages of `propertyNames`, or `None` after an error.
     fn allowed_names(&mut self, object: &ObjectCase<'s>) -> Option<Vec<ExprId>> {
         let mut allowed = Vec::new();
         for &id in &object.positive {
@@ -270,7 +271,7 @@ impl<'s> Emitter<'s> {
         Some(allowed)
     }
 
-    /// What applies to the keys of a cell; `None` if they are forbidden.
+    /// Returns the schemas that apply to the keys of a cell, or `None` if the keys are forbidden.
     fn cell(
         &mut self,
         object: &ObjectCase<'s>,
@@ -320,7 +321,7 @@ impl<'s> Emitter<'s> {
         Some(OtherKeys { key, parts: self.algebra.members(node), node, breaks })
     }
 
-    /// The keys of a cell, without the names.
+    /// Returns the keys of a cell, without the names.
     fn cell_language(
         &mut self,
         dividers: &[Divider],
@@ -334,7 +335,7 @@ impl<'s> Emitter<'s> {
             let language = dividers[number].language;
             parts.push(if cells[at].inside[number] { language } else { self.algebra.complement(language) });
         }
-        // A name about which this is not known is excluded, to be on the safe side.
+        // A name is also excluded if it is unknown whether it is in the cell.
         let belongs = |name: &&Name<'s>| {
             name.inside
                 .iter()
@@ -351,7 +352,7 @@ impl<'s> Emitter<'s> {
         key
     }
 
-    /// The texts that are in all of these languages and are none of these names.
+    /// Returns the texts that are in all these languages and are not an excluded name.
     fn key_language(&mut self, mut parts: Vec<ExprId>, excluded: &[&str]) -> ExprId {
         if !excluded.is_empty() {
             let excluded: Vec<ExprId> =
@@ -367,7 +368,8 @@ impl<'s> Emitter<'s> {
     }
 }
 
-/// The dividers that define a cell: those that contain it, and those that contain another cell inside of all of these.
+/// Returns the dividers that define a cell: those that contain it, and those that contain another cell which lies in
+/// all of the former.
 fn relevant(cells: &[Cell], at: usize) -> impl Iterator<Item = usize> {
     let cell = &cells[at].inside;
     let places: Vec<usize> = (0..cell.len()).filter(|&number| cell[number]).collect();

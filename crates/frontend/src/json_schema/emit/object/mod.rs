@@ -13,10 +13,10 @@
 //! `from_i` means "a member must follow, the i-th or a later one". It is a rule if it is used twice, so the size is
 //! linear in the number of properties. A run of required members is one flat sequence.
 //!
-//! Keys that the schema names have one spelling. Other keys may be spelled in any way, but their decoded text is none of
-//! the names, so that no escape sequence evades the schema of a property. [`keys`] sorts the other keys by the schemas
-//! that apply to them. What needs more than this shape – counts, dependencies, negated schemas, any order – is written
-//! state by state in [`counted`] and [`unordered`].
+//! Keys that the schema names have one spelling. Other keys may be spelled in any way, but their decoded text is never
+//! one of the names, so that no escape sequence evades the schema of a property. [`keys`] sorts the other keys by the
+//! schemas that apply to them. Objects that need more than this shape – counts, dependencies, negated schemas, any
+//! order – are written state by state in [`counted`] and [`unordered`].
 
 mod breaks;
 mod choices;
@@ -40,37 +40,37 @@ use choices::KeyChoice;
 use demands::Demands;
 use keys::OtherKeys;
 
-/// Where more pairs of members are open, of which one needs the other, the engine remembers them.
+/// The number of open pairs of members, one needing the other, above which the engine remembers them.
 const MAX_OPEN_NEEDS: i32 = 2;
 
-/// The engine remembers no more pairs, and no more members of an object with pairs.
+/// The maximum number of pairs that the engine remembers, and of members of an object with such pairs.
 const MAX_NEEDS: usize = 4_096;
 
-/// Up to this many other keys are counted.
+/// The maximum number of other keys that are counted.
 const MAX_COUNTED_KEYS: usize = 64;
 
-/// Up to this many names are searched one by one. More are hashed.
+/// The maximum number of names that are searched linearly. More are hashed.
 const MAX_SEARCHED_NAMES: usize = 64;
 
 /// A key that the schema names.
 #[derive(Clone, Debug)]
 struct Member<'s> {
     name: &'s str,
-    /// What its value must satisfy.
+    /// The schemas that its value must satisfy.
     parts: Vec<Signed>,
     value: ExprId,
     required: bool,
-    /// The engine remembers whether it was written.
+    /// Whether the engine remembers that it was written.
     is_remembered: bool,
 }
 
-/// What an object is built from.
+/// The parts from which an object is built.
 #[derive(Clone)]
 struct Plan<'s> {
     window: Window,
     members: Vec<Member<'s>>,
     others: Vec<OtherKeys>,
-    /// How many schemas must be broken, and how each member breaks each of them.
+    /// The number of schemas that must be broken, and how each member breaks each of them.
     broken: usize,
     breaks: Vec<Vec<Breaks>>,
     /// Pairs of members: the first needs the second.
@@ -80,18 +80,18 @@ struct Plan<'s> {
 }
 
 impl Plan<'_> {
-    /// Whether only single members have conditions, apart from a least number of them, and some may need others.
+    /// Checks whether all conditions concern single members, apart from a minimum count and members that need others.
     fn has_only_needs(&self) -> bool {
         self.broken == 0 && self.choices.is_empty() && self.window.max.is_none()
     }
 
-    /// Whether the engine can remember the members that need others.
+    /// Checks whether the engine can remember the members that need others.
     fn has_few_needs(&self) -> bool {
         self.needs.len() <= MAX_NEEDS && (self.needs.is_empty() || self.members.len() <= MAX_NEEDS)
     }
 
-    /// Whether so many pairs are open somewhere that states would multiply. A pair is open from its first member to its last; those that begin with one member,
-    /// or end with one, make one state.
+    /// Checks whether so many pairs are open at some place that states would multiply. A pair is open from its first
+    /// member to its last. Pairs that begin with the same member, or end with the same member, make one state.
     fn has_far_needs(&self) -> bool {
         let count = self.members.len();
         let (mut last, mut first) = (vec![0; count], vec![usize::MAX; count]);
@@ -118,12 +118,12 @@ impl Plan<'_> {
         })
     }
 
-    /// Whether all schemas that must be broken are, given as bits.
+    /// Checks whether all schemas that must be broken are in the set `broken` of bits.
     fn is_broken(&self, broken: u128) -> bool {
         broken.count_ones() as usize == self.broken
     }
 
-    /// Forgets schemas that must be broken.
+    /// Removes some of the schemas that must be broken.
     fn keep(&mut self, is_kept: &[bool]) {
         for row in &mut self.breaks {
             keep_places(row, |i| is_kept[i]);
@@ -134,7 +134,7 @@ impl Plan<'_> {
         self.broken = is_kept.iter().filter(|kept| **kept).count();
     }
 
-    /// The schemas that no other key breaks and none of these members, as bits.
+    /// Returns the schemas that are broken neither by another key nor by a member that may still come, as bits.
     fn unbreakable(&self, may_come: impl Fn(usize) -> bool) -> u128 {
         let is_broken_by =
             |at: usize, i: usize| self.breaks[at][i].absent || !self.breaks[at][i].by.is_empty();
@@ -147,10 +147,10 @@ impl Plan<'_> {
 }
 
 impl<'s> Emitter<'s> {
-    /// The objects of a case.
+    /// Returns the objects of a case.
     pub(super) fn object(&mut self, case: &Case) -> ExprId {
         let object = self.algebra.object_case(case);
-        // Visited even if no key is left that it could be asked about, because its faults are reported then.
+        // Visited even if no key is left to which it could apply, because the visit reports its faults.
         for &id in &object.positive {
             let names = self.algebra.keywords(id).property_names;
             names.map(|names| self.algebra.keywords(names));
@@ -198,7 +198,7 @@ impl<'s> Emitter<'s> {
         if window.min as usize <= required {
             window.min = 0;
         } else {
-            // The engine finds out when no other key is left; here it is counted how many there are in all.
+            // The engine notices when no other key is left. Here the total number of possible keys is counted.
             match self.key_count(members, others) {
                 Some(count) if count < window.min as usize => {
                     return self.nothing(
@@ -236,7 +236,8 @@ impl<'s> Emitter<'s> {
         self.with_different_keys(object, &plan.others)
     }
 
-    /// Applies what follows from the pairs to the members: what a required one needs is required, and what needs an impossible one is impossible. False if one is both.
+    /// Applies the consequences of the pairs to the members: a member that a required one needs is required, and a
+    /// member that needs an impossible one is impossible. Returns false if a member is both.
     fn close_needs(&mut self, plan: &mut Plan<'s>) -> bool {
         let Plan { members, needs, .. } = plan;
         if needs.is_empty() {
@@ -255,7 +256,7 @@ impl<'s> Emitter<'s> {
         members.iter().all(|member| !member.required || !self.is_never(member.value))
     }
 
-    /// Which keys need which others, by name. The engine remembers those keys.
+    /// Returns which keys need which others, by name. The engine remembers those keys.
     fn named_needs(plan: &mut Plan<'s>) -> Vec<(Box<str>, Box<str>)> {
         let Plan { members, needs, .. } = plan;
         for &(a, b) in &*needs {
@@ -264,19 +265,20 @@ impl<'s> Emitter<'s> {
         needs.iter().map(|&(a, b)| (members[a].name.into(), members[b].name.into())).collect()
     }
 
-    /// Whether a member breaks a schema in any object.
+    /// Checks whether a member breaks a schema in every object.
     fn always_breaks(&mut self, member: &Member<'s>, breaks: &Breaks) -> bool {
         if !member.required || self.is_never(member.value) {
             return breaks.absent && self.is_never(member.value);
         }
         let unbroken: Vec<Signed> = breaks.by.iter().flatten().map(|part| part.flipped()).collect();
-        // What cannot be written as satisfying a schema may still satisfy it.
+        // With a narrow format, a value may satisfy a schema although it cannot be written as satisfying it.
         let is_plain = !unbroken.iter().any(|part| self.algebra.has_narrow_format(part.id));
         breaks.by.contains(&None)
             || is_plain && !unbroken.is_empty() && !self.is_possible(&member.parts, &unbroken)
     }
 
-    /// Forgets schemas that are broken in any case, and turns each that only one key can break into a condition on that key; false if one cannot be broken.
+    /// Removes schemas that are broken in any case, and turns each schema that only one key can break into a condition
+    /// on that key. Returns false if one cannot be broken.
     fn settle(&mut self, plan: &mut Plan<'s>) -> bool {
         if plan.broken == 0 {
             return true;
@@ -318,7 +320,7 @@ impl<'s> Emitter<'s> {
         plan.members.iter().all(|member| !member.required || !self.is_never(member.value))
     }
 
-    /// How many keys an object may have at most; `None` if that is not known, or many.
+    /// Returns the maximum number of keys of an object, or `None` if it is unknown or large.
     fn key_count(&self, members: &[Member<'s>], others: &[OtherKeys]) -> Option<usize> {
         let mut count = members.iter().filter(|member| !self.is_never(member.value)).count();
         for other in others {
@@ -327,7 +329,7 @@ impl<'s> Emitter<'s> {
         Some(count)
     }
 
-    /// Requires every member, because an object must have as many keys as there are.
+    /// Requires every member, because the minimum number of keys equals the number of possible keys.
     fn require_all(&mut self, plan: &mut Plan<'s>) {
         for member in &mut plan.members {
             member.required |= !self.is_never(member.value);
@@ -339,13 +341,13 @@ impl<'s> Emitter<'s> {
         needs.retain(|&(a, b)| !members[b].required && !self.is_never(members[a].value));
     }
 
-    /// An object in which the other keys do not repeat.
+    /// Wraps an object in a scope in which the other keys do not repeat.
     fn with_different_keys(&mut self, object: ExprId, others: &[OtherKeys]) -> ExprId {
         if others.is_empty() { object } else { self.algebra.grammar.scope(object, []) }
     }
 
-    /// The keys that the schemas name, in order, and which of them need which others; `None` if a required one is
-    /// impossible.
+    /// Returns the keys that the schemas name, in order, and which of them need which others. Returns `None` if a
+    /// required one is impossible.
     #[expect(clippy::type_complexity, reason = "the pair is taken apart at once")]
     fn members(
         &mut self,
@@ -406,7 +408,7 @@ impl<'s> Emitter<'s> {
         Some((members, needs))
     }
 
-    /// The keyword that forbids a key, for an error message.
+    /// Returns the keyword that forbids a key, for an error message.
     fn forbidding(&mut self, object: &ObjectCase<'s>, name: &str) -> &'static str {
         for &id in &object.positive {
             let keywords = self.algebra.keywords(id);
@@ -421,14 +423,14 @@ impl<'s> Emitter<'s> {
         "another keyword"
     }
 
-    /// The schema of a key that a single schema lists, if no other keyword applies to the key.
+    /// Returns the schema of a key that a single schema lists, if no other keyword applies to the key.
     fn listed_property(&mut self, id: SchemaId, name: &str) -> Option<SchemaId> {
         let keywords = self.algebra.keywords(id);
         let is_simple = keywords.pattern_properties.is_empty() && keywords.property_names.is_none();
         keywords.properties.get(name).filter(|_| is_simple)
     }
 
-    /// The names in the order in which they are written, and whether they are required.
+    /// Returns the names in the order in which they are written, and whether they are required.
     fn names(&mut self, object: &ObjectCase<'s>, demands: &Demands<'s>) -> Vec<(&'s str, bool)> {
         if let ([id], [], []) = (&*object.positive, &*object.negative, &*object.choices)
             && demands.is_plain()
@@ -466,7 +468,7 @@ impl<'s> Emitter<'s> {
         names
     }
 
-    /// The same for a single schema. PERF: few names are searched and not hashed.
+    /// Like `names`, for a single schema. PERF: a few names are searched instead of hashed.
     fn names_of_one(&mut self, id: SchemaId) -> Vec<(&'s str, bool)> {
         let keywords = self.algebra.keywords(id);
         let listed = keywords.properties.len();
@@ -502,8 +504,8 @@ impl<'s> Emitter<'s> {
         names
     }
 
-    /// Which keys need which others. What follows from required and impossible keys is applied to the members and left
-    /// out.
+    /// Returns which keys need which others. Consequences of required and impossible keys are applied to the members,
+    /// and the pairs concerned are left out.
     fn needs(
         &mut self,
         object: &ObjectCase<'s>,
@@ -522,7 +524,7 @@ impl<'s> Emitter<'s> {
         needs.sort_unstable();
         needs.dedup();
         let never = members.iter().find(|member| self.is_never(member.value)).map(|member| member.value);
-        // What a required key needs is required, and what needs an impossible key is impossible.
+        // A key that a required key needs is required, and a key that needs an impossible key is impossible.
         let required = members.iter().map(|member| member.required).collect();
         for (member, required) in members.iter_mut().zip(reached(required, needs.iter().copied())) {
             member.required = required;
@@ -548,7 +550,7 @@ impl<'s> Emitter<'s> {
         Some(needs)
     }
 
-    /// An object with conditions on single members only.
+    /// Returns an object with conditions on single members only.
     fn plain_object(
         &mut self,
         members: &[Member<'s>],
@@ -565,7 +567,7 @@ impl<'s> Emitter<'s> {
             }
             None => self.algebra.grammar.empty(),
         };
-        // What follows a member, in reverse, and what stands where a member must follow.
+        // The text that follows a member, in reverse, and the text where a member must follow.
         let mut after = vec![end, others];
         let mut from = match other {
             Some(other) => self.algebra.grammar.seq([other, others, end]),
@@ -583,7 +585,7 @@ impl<'s> Emitter<'s> {
             after.extend([space, member.value, colon, key]);
             let shared = i > 0 && !members[i - 1].required;
             if member.required && !shared && i > 0 {
-                // The member before cannot be left out, so only one way leads here.
+                // The member before cannot be left out, so there is only one path to this place.
                 after.push(comma);
                 must_follow = true;
                 continue;
@@ -612,7 +614,7 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.seq([object_start, body])
     }
 
-    /// All members whose key the schema does not name.
+    /// Returns all members whose key the schema does not name.
     fn other_members(&mut self, others: &[OtherKeys]) -> Option<ExprId> {
         let ways: Vec<ExprId> = others.iter().map(|other| self.other_member(other, &[])).collect();
         let expr = self.algebra.grammar.alt(ways);
@@ -629,7 +631,8 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.seq([key, colon, value, after])
     }
 
-    /// A key that must be new. If it is one of few texts, each is told apart by itself: the engine knows which of them are left.
+    /// Returns a key that must be new. If the language has few texts, each is marked as distinct separately, so that
+    /// the engine knows which of them are left.
     fn other_key(&mut self, language: ExprId) -> ExprId {
         let mut keys = self.few_strings(language);
         if keys.is_empty() {
@@ -640,7 +643,7 @@ impl<'s> Emitter<'s> {
     }
 }
 
-/// The places that are marked or reached from a marked one by these steps.
+/// Returns the places that are marked, or reached from a marked place by these steps.
 fn reached(mut marked: Vec<bool>, steps: impl Iterator<Item = (usize, usize)> + Clone) -> Vec<bool> {
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); marked.len()];
     for (from, to) in steps {

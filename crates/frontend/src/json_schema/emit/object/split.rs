@@ -1,4 +1,4 @@
-//! An object in any order as a choice between simpler ones, told apart by the value of one member.
+//! Splits an object in any order into simpler alternatives, distinguished by the value of one member.
 //!
 //! ```text
 //! {"dependentSchemas": {"radius": {"properties": {"kind": {"const": "circle"}}}, "side": {"properties": {"kind": {"const": "square"}}}}}
@@ -9,8 +9,9 @@
 //! "kind" is absent              –
 //! ```
 //!
-//! In the schema's order such conditions are part of the state only from the first of their keys to the last ([`super::choices`]). In any order they would be
-//! from the first member to the end, and multiply. Each part has conditions on single members only, or fewer schemas to break.
+//! In the schema's order such conditions are part of the state only from the first of their keys to the last
+//! ([`super::choices`]). In any order they would be part of it from the first member to the end, and multiply. Each
+//! alternative has conditions on single members only, or fewer schemas to break.
 
 use super::super::super::cases::Signed;
 use super::super::Emitter;
@@ -19,16 +20,16 @@ use super::choices::{Alternative, Condition, KeyChoice};
 use super::unordered::Tracks;
 use super::{Member, Plan};
 
-/// With more members in the state and schemas to be broken than this, the object is split.
+/// The number of members in the state plus schemas to be broken, above which the object is split.
 const MAX_UNSPLIT: usize = 8;
 
-/// How many parts an object may be split into.
+/// The maximum number of parts into which an object is split.
 const MAX_PARTS: usize = 256;
 
-/// How many kinds of values one member may have.
+/// The maximum number of kinds of values of one member.
 const MAX_KINDS: usize = 64;
 
-/// What becomes of a member in one part.
+/// The role of a member in one part.
 enum Kind {
     Absent,
     /// Its value satisfies some more schemas.
@@ -39,7 +40,8 @@ enum Kind {
 }
 
 impl<'s> Emitter<'s> {
-    /// An object with many schemas that must be broken, as several with fewer. `None` if that is no gain.
+    /// Splits an object with many schemas that must be broken into several with fewer. Returns `None` if that is no
+    /// improvement.
     pub(super) fn split_by_broken(&mut self, plan: &Plan<'s>) -> Option<Vec<Plan<'s>>> {
         let mut done: Vec<Plan<'s>> = Vec::new();
         let mut work = vec![plan.clone()];
@@ -61,7 +63,7 @@ impl<'s> Emitter<'s> {
             let mut kinds: Vec<(Kind, u128)> = Vec::new();
             if !self.is_never(member.value) {
                 for (more, broken) in self.breaking_ways(&member.parts, by, (0, 0), plan.path) {
-                    // A value that breaks no more than its absence makes no part of its own.
+                    // If a value breaks the same schemas as the absence of the member, both share one part.
                     let is_required = absent.take_if(|absent| *absent == broken).is_none();
                     kinds.push((Kind::Present { more, is_required }, broken));
                 }
@@ -84,7 +86,7 @@ impl<'s> Emitter<'s> {
         (done.len() != 1 || done[0].broken < plan.broken).then_some(done)
     }
 
-    /// An object with choices, as several without. `None` if they are too many.
+    /// Splits an object with choices into several without. Returns `None` if there are too many.
     pub(super) fn split_by_choices(&mut self, plan: &Plan<'s>) -> Option<Vec<Plan<'s>>> {
         let mut done: Vec<Plan<'s>> = Vec::new();
         let mut work = vec![plan.clone()];
@@ -92,7 +94,7 @@ impl<'s> Emitter<'s> {
             if !self.decide(&mut plan) || !self.is_possible_part(&mut plan) {
                 continue;
             }
-            // The member that most choices are about, of several the first.
+            // The member that most choices concern; the first of several.
             let count = |at: usize| plan.choices.iter().filter(|choice| choice.is_about(at)).count();
             let pivot = (0..plan.members.len()).rev().max_by_key(|&at| count(at));
             let Some(pivot) = pivot.filter(|&at| count(at) > 0) else {
@@ -118,7 +120,7 @@ impl<'s> Emitter<'s> {
         Some(done)
     }
 
-    /// Gives a member one kind of values only.
+    /// Restricts a member to one kind of values.
     fn narrow(&mut self, member: &mut Member<'s>, kind: Kind) {
         let Kind::Present { mut more, is_required } = kind else {
             member.value = self.algebra.grammar.never();
@@ -131,12 +133,13 @@ impl<'s> Emitter<'s> {
         }
     }
 
-    /// Whether an object may be possible, with what follows from its conditions applied.
+    /// Checks whether an object may be possible, and applies the consequences of its conditions.
     fn is_possible_part(&mut self, part: &mut Plan<'s>) -> bool {
         part.unbreakable(|_| true) == 0 && self.settle(part) && self.close_needs(part)
     }
 
-    /// The values of a member, told apart by what the choices ask of them, and its absence. `None` if there are too many.
+    /// Returns the values of a member, distinguished by the conditions in the choices, and its absence. Returns `None`
+    /// if there are too many.
     fn kinds_of_values(&mut self, plan: &Plan<'s>, at: usize) -> Option<Vec<Kind>> {
         let member = &plan.members[at];
         let mut kinds: Vec<Kind> = Vec::new();
@@ -175,7 +178,8 @@ impl<'s> Emitter<'s> {
         Some(kinds)
     }
 
-    /// Applies the choices of which one alternative is left, and forgets those that hold in any case; false if one is lost.
+    /// Applies the choices with one alternative left, and removes those that always hold. Returns false if a choice
+    /// cannot hold.
     fn decide(&mut self, plan: &mut Plan<'s>) -> bool {
         for mut choice in core::mem::take(&mut plan.choices) {
             let all = &mut choice.alternatives;
@@ -193,7 +197,7 @@ impl<'s> Emitter<'s> {
             if all.iter().any(Alternative::holds) {
                 continue;
             }
-            // Where it is about one member, it may only say whether that is there.
+            // A choice about a single member may only decide whether that member is present.
             let Some(at) = choice.only_member() else {
                 plan.choices.push(choice);
                 continue;
@@ -213,7 +217,7 @@ impl<'s> Emitter<'s> {
         true
     }
 
-    /// Makes the conditions of an alternative those of the object.
+    /// Adds the conditions of an alternative to those of the object.
     fn apply(&mut self, plan: &mut Plan<'s>, alternative: &Alternative) -> bool {
         for (at, member) in plan.members.iter_mut().enumerate() {
             let condition = alternative.conditions.get(&at);

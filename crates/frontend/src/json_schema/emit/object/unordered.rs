@@ -1,11 +1,11 @@
 //! Objects whose keys may come in any order.
 //!
-//! The set of members that were written is the state, so n optional members make 2ⁿ states. That is fine for small
-//! objects. In large ones the engine remembers the keys ([`maskwright_grammar::Expr::Scope`]), and which of them need which others; only
-//! the members that are counted or break schemas are part of the state.
+//! The set of written members is the state, so n optional members make 2ⁿ states. That is fine for small objects. In
+//! large ones the engine remembers the keys ([`maskwright_grammar::Expr::Scope`]), and which of them need which others;
+//! only the members that are counted or break schemas are part of the state.
 //!
-//! Where many schemas must be broken, or conditions on several keys are to choose from, the object is a choice between objects first
-//! ([`super::split`]).
+//! Where many schemas must be broken, or there are choices between conditions on several keys, the object is first
+//! split into several alternatives ([`super::split`]).
 
 use maskwright_grammar::ExprId;
 
@@ -15,14 +15,14 @@ use super::super::states::States;
 use super::breaks::{MAX_BROKEN_SCHEMAS, by_absence};
 use super::{Member, Plan};
 
-/// Up to this many members, the subsets are states.
+/// The maximum number of members whose subsets are states.
 const MAX_SUBSET_MEMBERS: usize = 3;
 
-/// No more members are remembered: each takes kilobytes.
+/// The maximum number of remembered members: each takes kilobytes.
 const MAX_REMEMBERED: usize = 40_000;
 
-/// Which members were written, of those that are part of the state; how many other keys, as far as it matters; and
-/// which schemas are broken.
+/// The written members among those that are part of the state, the number of other keys as far as it matters, and the
+/// broken schemas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct State {
     used: u64,
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl<'s> Emitter<'s> {
-    /// An object in any order.
+    /// Returns an object in any order.
     pub(super) fn unordered_object(&mut self, plan: &Plan<'s>) -> ExprId {
         if plan.members.len() > MAX_REMEMBERED {
             let message = format!("more than {MAX_REMEMBERED} keys cannot be remembered in any order");
@@ -95,7 +95,7 @@ impl<'s> Emitter<'s> {
         self.algebra.grammar.scope(object, required)
     }
 
-    /// What may follow in a state: a member, another key, or the end.
+    /// Returns the continuations of a state: a member, another key, or the end.
     fn unordered_state(
         &mut self,
         plan: &Plan<'s>,
@@ -162,7 +162,7 @@ impl<'s> Emitter<'s> {
         self.without_any_order(plan, message, "use the key order of the schema, or raise the limit `states`")
     }
 
-    /// Refuses any order, or falls back to that of the schema.
+    /// Refuses the free order, or falls back to the order of the schema.
     fn without_any_order(&mut self, plan: &Plan<'s>, message: String, help: &str) -> ExprId {
         if !self.algebra.context.unenforceable(plan.path, "properties", message, help) {
             return self.algebra.grammar.never();
@@ -170,7 +170,7 @@ impl<'s> Emitter<'s> {
         self.counted_object(plan)
     }
 
-    /// Members in any order, each key at most once.
+    /// Returns members in any order, each key at most once.
     fn remembered_object(&mut self, plan: &Plan<'s>) -> ExprId {
         let Layout { object_start, object_end, object_empty_end, enter, comma, colon, after, .. } =
             self.layout();
@@ -200,19 +200,19 @@ impl<'s> Emitter<'s> {
     }
 }
 
-/// Which members are part of the state.
+/// The members that are part of the state.
 pub(super) struct Tracks {
     /// The bit of each member; 0 for those that only the engine remembers.
     bits: Vec<u64>,
-    /// The bits of members that the engine remembers as well: whether they are absent matters until other schemas are broken.
+    /// The bits of members that the engine remembers as well. Their absence matters until other schemas are broken.
     watched: u64,
 }
 
 impl Tracks {
-    /// `None` if there are too many.
+    /// Returns `None` if there are too many.
     pub(super) fn of(plan: &Plan<'_>) -> Option<Self> {
         let is_needed = |at: usize| plan.needs.iter().any(|&(a, b)| a == at || b == at);
-        // Where the number of keys is bounded, the required ones must still fit.
+        // If the number of keys is bounded, the required ones must still fit.
         let is_awaited = |at: usize| plan.window.max.is_some() && plan.members[at].required;
         let (mut bits, mut watched, mut next) = (Vec::with_capacity(plan.members.len()), 0, 0u32);
         for (at, breaks) in plan.breaks.iter().enumerate() {
@@ -231,17 +231,18 @@ impl Tracks {
         Some(Self { bits, watched })
     }
 
-    /// How many members are part of the state.
+    /// Returns the number of members that are part of the state.
     pub(super) fn count(&self) -> usize {
         self.bits.iter().filter(|bit| **bit != 0).count()
     }
 
-    /// Whether the engine remembers that a member was written.
+    /// Checks whether the engine remembers that a member was written.
     fn is_remembered(&self, at: usize) -> bool {
         self.bits[at] & !self.watched == 0
     }
 
-    /// A state without the members that make no difference any more, because all schemas that their absence breaks are broken.
+    /// Removes members from a state that make no difference anymore, because all schemas that their absence breaks are
+    /// broken.
     fn told_apart(&self, plan: &Plan<'_>, mut state: State) -> State {
         for (&bit, row) in self.bits.iter().zip(&plan.breaks) {
             if bit & self.watched != 0 && by_absence(row) & !state.broken == 0 {
@@ -252,7 +253,7 @@ impl Tracks {
     }
 }
 
-/// Whether an object may end in this state.
+/// Checks whether an object may end in this state.
 fn is_complete(plan: &Plan<'_>, tracks: &Tracks, state: State, count: u32) -> bool {
     let used = |at: usize| state.used & tracks.bits[at] != 0;
     let mut broken = state.broken;

@@ -1,4 +1,5 @@
-//! The addresses and anchors of all documents. Built only if a reference needs more than a JSON pointer.
+//! The index of the addresses and anchors of all documents. It is built only if a reference needs more than a JSON
+//! pointer.
 
 use rustc_hash::FxHashMap;
 
@@ -14,7 +15,7 @@ pub(super) struct Index<'s> {
     pub(super) anchors: FxHashMap<(ResourceId, &'s str), Anchor<'s>>,
 }
 
-/// A schema with a name.
+/// A schema with an anchor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Anchor<'s> {
     pub(super) value: &'s Value<'s>,
@@ -52,7 +53,8 @@ const MAPS: [&str; 6] =
     ["$defs", "definitions", "properties", "patternProperties", "dependentSchemas", "dependencies"];
 
 impl<'s> Loader<'s, '_> {
-    /// Searches all documents for addresses and anchors. `owner` is the schema whose reference needs them.
+    /// Searches all documents for addresses and anchors. `owner` is the schema whose reference needs them; it gets the
+    /// faults that are found.
     pub(super) fn build_index(&mut self, owner: SchemaId) {
         if self.index.is_some() {
             return;
@@ -66,7 +68,7 @@ impl<'s> Loader<'s, '_> {
             let path = self.paths.document(address);
             let (dialect, fault) = dialect_of(document, path, self.resource(ResourceId::ROOT).dialect);
             self.faults.extend(fault.map(|fault| (owner, fault)));
-            // The address by which the document was found and the one that it declares may differ.
+            // The address by which the document was found may differ from the one that it declares.
             let own = own_address(document, dialect).map(|id| uri::resolve(address, id));
             let own = own.unwrap_or_else(|| address.clone());
             let resource = ResourceId(self.resources.len() as u32);

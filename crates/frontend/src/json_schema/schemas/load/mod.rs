@@ -1,4 +1,4 @@
-//! Loading: from the root, every schema that a keyword or a reference leads to.
+//! The loader: reads every schema that keywords or references reach from the root.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -30,19 +30,19 @@ use index::Index;
 use read::read;
 use resolve::Scopes;
 
-/// What the schemas are loaded from.
+/// The documents and options from which the schemas are loaded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'s> {
     pub(crate) root: &'s Value<'s>,
-    /// The documents that references may lead to, by address.
+    /// The documents to which references may lead, by address.
     pub(crate) documents: &'s [(String, Value<'s>)],
     pub(crate) strictness: Strictness,
     pub(crate) formats: Formats,
-    /// Whether the dynamic scope is part of a schema's identity. Only `$dynamicRef` needs that.
+    /// Whether the dynamic scope is part of a schema's identity. Only `$dynamicRef` and `$recursiveRef` need this.
     pub(crate) tracks_scopes: bool,
 }
 
-/// Reads all schemas that the root reaches. Their places are added to `paths`.
+/// Reads all schemas that the root reaches. Adds their places to `paths`.
 pub(crate) fn load<'s>(source: Source<'s>, paths: &mut Paths) -> Schemas<'s> {
     let mut loader = Loader {
         source,
@@ -69,7 +69,7 @@ pub(crate) fn load<'s>(source: Source<'s>, paths: &mut Paths) -> Schemas<'s> {
     Schemas { root, list, lines: loader.lines, faults: loader.faults }
 }
 
-/// A schema with an address of its own, and what is below it.
+/// A schema with its own address, together with everything below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct ResourceId(u32);
 
@@ -82,11 +82,11 @@ struct Resource<'s> {
     root: &'s Value<'s>,
     path: PathId,
     dialect: Dialect,
-    /// The absolute address without a fragment; empty if the document has none.
+    /// The absolute address without a fragment; empty if there is none.
     address: String,
 }
 
-/// A set of dynamic anchors: those that were entered first.
+/// A dynamic scope: for each name, the dynamic anchor of the resource that was entered first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ScopeId(u32);
 
@@ -94,7 +94,7 @@ impl ScopeId {
     const NONE: Self = Self(0);
 }
 
-/// A schema value, and where it is.
+/// A schema value and its place.
 #[derive(Clone, Copy, Debug)]
 struct Found<'s> {
     value: &'s Value<'s>,
@@ -102,14 +102,14 @@ struct Found<'s> {
     resource: ResourceId,
 }
 
-/// Where a schema comes from.
+/// The place of a schema and the dynamic scope in which it is read.
 #[derive(Clone, Copy, Debug)]
 struct Origin<'s> {
     at: Found<'s>,
     scope: ScopeId,
 }
 
-/// The store while it is loaded.
+/// The store of schemas during loading.
 #[derive(Debug)]
 struct Loader<'s, 'p> {
     source: Source<'s>,
@@ -118,7 +118,7 @@ struct Loader<'s, 'p> {
     ids: FxHashMap<(usize, ScopeId), SchemaId>,
     resources: Vec<Resource<'s>>,
     scopes: Scopes<'s>,
-    /// Built if a reference needs more than a JSON pointer.
+    /// Built only if a reference needs more than a JSON pointer.
     index: Option<Index<'s>>,
     lines: Vec<Line>,
     faults: Vec<(SchemaId, Fault)>,
@@ -131,7 +131,7 @@ impl<'s> Loader<'s, '_> {
         let dialect = self.resource(resource).dialect;
         let first = self.lines.len() as u32;
         let keywords = match value {
-            // The work was cancelled, and nobody will look at the schema.
+            // The work was cancelled, and the result will not be used.
             _ if must_stop() => Keywords::nothing(),
             Value::Bool(true) => Keywords::everything(),
             Value::Bool(false) => Keywords::nothing(),
@@ -154,7 +154,7 @@ impl<'s> Loader<'s, '_> {
         &self.resources[id.0 as usize]
     }
 
-    /// The id of a subschema.
+    /// Returns the id of a subschema.
     fn child(&mut self, parent: SchemaId, value: &'s Value<'s>, path: PathId) -> SchemaId {
         let Origin { at, scope } = self.origins[parent.index()];
         let new = SchemaId(self.origins.len() as u32);
@@ -162,7 +162,7 @@ impl<'s> Loader<'s, '_> {
         self.enter(Found { value, path, resource }, at.resource, scope, new)
     }
 
-    /// A new schema that allows nothing, for a place that is not in the text.
+    /// Adds a schema that allows nothing, for a place that does not occur in the text.
     fn nothing(&mut self, parent: SchemaId, path: PathId) -> SchemaId {
         let Origin { at, scope } = self.origins[parent.index()];
         let at = Found { value: &Value::Bool(false), path, ..at };
@@ -170,7 +170,8 @@ impl<'s> Loader<'s, '_> {
         SchemaId(self.origins.len() as u32 - 1)
     }
 
-    /// The id of a schema that is reached from a resource, in the scope after entering its own.
+    /// Returns the id of a schema that is reached from the resource `from`. If the schema belongs to another resource,
+    /// that resource is entered in the scope first.
     fn enter(&mut self, found: Found<'s>, from: ResourceId, scope: ScopeId, owner: SchemaId) -> SchemaId {
         let is_new = found.resource != from || self.origins.is_empty();
         let scope = if is_new { self.entered(found.resource, scope, owner) } else { scope };
@@ -183,8 +184,8 @@ impl<'s> Loader<'s, '_> {
         id
     }
 
-    /// The resource that a schema belongs to: a new one if it declares an address of its own. `owner` is the schema
-    /// that is blamed for a draft that is too old.
+    /// Returns the resource that a schema belongs to: a new one if the schema declares its own address. `owner` gets
+    /// the fault if the draft is too old.
     fn resource_at(
         &mut self,
         value: &'s Value<'s>,
@@ -228,7 +229,7 @@ impl<'s> Loader<'s, '_> {
     }
 }
 
-/// The draft that `$schema` names, or else the draft around it; a fault if it is too old.
+/// Returns the draft that `$schema` names, or else the surrounding draft with a fault if the named one is too old.
 fn dialect_of(value: &Value<'_>, path: PathId, outer: Dialect) -> (Dialect, Option<Fault>) {
     let Some(address) = value.get("$schema").and_then(Value::as_str) else { return (outer, None) };
     if let Some(dialect) = Dialect::named(address) {
@@ -239,7 +240,7 @@ fn dialect_of(value: &Value<'_>, path: PathId, outer: Dialect) -> (Dialect, Opti
     (outer, Some(Fault { reason, path, keyword: "$schema", message, help }))
 }
 
-/// The address that a schema declares for itself, if it is more than a fragment.
+/// Returns the address that a schema declares for itself, if it is more than a fragment.
 fn own_address<'s>(value: &'s Value<'_>, dialect: Dialect) -> Option<&'s str> {
     let map = value.as_object()?;
     if dialect.reference_stands_alone() && map.get("$ref").is_some_and(Value::is_string) {
@@ -295,7 +296,7 @@ mod tests {
     #[test]
     fn faults_wait_for_a_visit() {
         check(r#"{"$defs": {"bad": {"type": 1}}, "not": {"minLength": -1}}"#, false, |schemas, _| {
-            // Nothing leads to the definition, so it is not loaded.
+            // No reference leads to the definition, so it is not loaded.
             assert_eq!(schemas.len(), 2);
             assert_eq!(schemas.faults(schemas.root()).count(), 0);
             let not = root(schemas).not.expect("a schema");

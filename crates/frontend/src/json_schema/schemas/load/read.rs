@@ -1,4 +1,4 @@
-//! From the name of a keyword to the field of [`Keywords`] that it fills.
+//! Reads each keyword of a schema object into the field of [`Keywords`] that it fills.
 
 use rustc_hash::FxHashSet;
 
@@ -19,7 +19,7 @@ pub(super) fn read<'s>(loader: &mut Loader<'s, '_>, schema: &'s Members<'s>, id:
     let (found, late) = (Keywords::everything(), Late::default());
     let mut reader = Reader { loader, id, path, dialect, found, late, has_combinator: false };
     if dialect.reference_stands_alone() && schema.get("$ref").is_some_and(Value::is_string) {
-        // Draft-07 and before: the keywords beside a `$ref` are ignored.
+        // Up to draft-07, the keywords beside a `$ref` are ignored.
         for (name, value) in schema {
             match name {
                 "$ref" => reader.keyword(name, value),
@@ -35,7 +35,7 @@ pub(super) fn read<'s>(loader: &mut Loader<'s, '_>, schema: &'s Members<'s>, id:
     reader.found
 }
 
-/// A schema object while it is read.
+/// The state of reading one schema object.
 pub(super) struct Reader<'l, 'p, 's> {
     pub(super) loader: &'l mut Loader<'s, 'p>,
     pub(super) id: SchemaId,
@@ -43,11 +43,11 @@ pub(super) struct Reader<'l, 'p, 's> {
     dialect: Dialect,
     pub(super) found: Keywords<'s>,
     late: Late<'s>,
-    /// Whether a combinator was read.
+    /// Whether a combinator has been read.
     pub(super) has_combinator: bool,
 }
 
-/// Keywords whose meaning depends on others.
+/// Keywords whose meaning depends on other keywords.
 #[derive(Default)]
 struct Late<'s> {
     has_properties: bool,
@@ -142,12 +142,12 @@ impl<'s> Reader<'_, '_, 's> {
             "multipleOf" => self.multiple_of(value),
             "$defs" => self.definitions("$defs", value),
             "definitions" => self.definitions("definitions", value),
-            // Newer than the draft, older, or unknown: the standard says that it constrains nothing.
+            // Keywords that are newer than the draft, older, or unknown constrain nothing, as the standard says.
             _ => self.annotation(name),
         }
     }
 
-    /// Reads what depends on several keywords.
+    /// Handles keywords that depend on one another.
     fn finish(&mut self) {
         self.items();
         self.exclusive_bounds();
@@ -166,8 +166,8 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// `items` is the schema of the items after the prefix. In the old spelling it is the prefix itself, and
-    /// `additionalItems` is for the rest.
+    /// Reads the schemas of items. `items` is the schema of the items after the prefix. In the old spelling it is the
+    /// prefix itself, and `additionalItems` is the schema of the rest.
     fn items(&mut self) {
         let Late { items, prefix_items, additional_items, .. } = self.late;
         let mut has_old_prefix = false;
@@ -196,7 +196,8 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// `const` beside `enum` says the same as one of them, or allows nothing.
+    /// Combines `const` and `enum`: if the `const` value is listed, only `const` remains; otherwise no value is
+    /// allowed.
     fn constant_of_list(&mut self) {
         if let (Some(only), Some(values)) = (self.found.constant, self.found.enumeration) {
             let is_listed = values.iter().any(|value| same(value, only));
@@ -204,7 +205,7 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// In draft-04, the exclusive bounds are flags on `minimum` and `maximum`.
+    /// Combines inclusive and exclusive bounds. In draft-04, the exclusive bounds are flags on `minimum` and `maximum`.
     fn exclusive_bounds(&mut self) {
         let Late { exclusive_minimum, exclusive_maximum, .. } = self.late;
         let minimum = self.found.minimum.take();
@@ -213,7 +214,8 @@ impl<'s> Reader<'_, '_, 's> {
         self.found.maximum = self.exclusive("exclusiveMaximum", exclusive_maximum, maximum, |a, b| a <= b);
     }
 
-    /// The stricter one of an inclusive bound and an exclusive one, which wins if `is_stricter` says so.
+    /// Returns the stricter of an inclusive and an exclusive bound: the exclusive one if `is_stricter` holds for their
+    /// values.
     fn exclusive(
         &mut self,
         keyword: &'static str,
@@ -236,7 +238,8 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// If the schema lists keys, allows no others and, if `require` is set, requires all of them.
+    /// Closes a schema that lists keys in `properties`: it allows no other keys unless `additionalProperties` says so,
+    /// and with `require` it requires all listed keys.
     fn close(&mut self, require: bool) {
         if !self.late.has_properties {
             return;

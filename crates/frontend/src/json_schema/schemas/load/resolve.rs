@@ -1,13 +1,14 @@
 //! References: from the text of a `$ref` to the schema that it names.
 //!
-//! `#` and `#/$defs/name` are followed from the root of the resource around the reference. That needs no preparation,
-//! and nearly all references look like this. Addresses and anchors are looked up in an index of all documents.
+//! References such as `#` and `#/$defs/name` are followed from the root of the enclosing resource. That needs no
+//! preparation, and nearly all references are of this kind. Addresses and anchors are looked up in an
+//! [`Index`](super::index::Index) of all documents.
 
 use super::super::super::json::Value;
 use super::super::{Miss, SchemaId, uri};
 use super::{Found, Loader, Origin, ResourceId, ScopeId};
 
-/// For each scope, its dynamic anchors: the name, and the resource that declares it. Scope 0 has none.
+/// The dynamic anchors of each scope: the name, and the resource that declares it. Scope 0 has none.
 #[derive(Debug)]
 pub(super) struct Scopes<'s>(Vec<Vec<(&'s str, ResourceId)>>);
 
@@ -18,14 +19,14 @@ impl Scopes<'_> {
 }
 
 impl<'s> Loader<'s, '_> {
-    /// The schema that the `$ref` of the schema `from` names.
+    /// Returns the schema that the `$ref` of the schema `from` names.
     pub(super) fn resolve(&mut self, from: SchemaId, reference: &str) -> Result<SchemaId, Miss> {
         let Origin { at, scope } = self.origin(from);
         let found = self.find(from, at.resource, reference)?;
         Ok(self.enter(found, at.resource, scope, from))
     }
 
-    /// The same for `$dynamicRef` and `$recursiveRef`.
+    /// Like [`Loader::resolve`], for `$dynamicRef` and `$recursiveRef`.
     pub(super) fn resolve_dynamic(&mut self, from: SchemaId, reference: &str) -> Result<SchemaId, Miss> {
         if !self.source.tracks_scopes {
             return Err(Miss::Scope);
@@ -35,7 +36,7 @@ impl<'s> Loader<'s, '_> {
         let mut found = self.find(from, at.resource, reference)?;
         let name = reference.split_once('#').map_or("", |(_, fragment)| fragment);
         let anchor = |resource: ResourceId| self.index.as_ref()?.anchors.get(&(resource, name));
-        // Only a reference that leads to a dynamic anchor by itself is resolved in the scope.
+        // The dynamic scope matters only if the static target of the reference is a dynamic anchor.
         let is_dynamic = anchor(found.resource)
             .is_some_and(|anchor| anchor.is_dynamic && core::ptr::eq(anchor.value, found.value));
         let outermost = self.scopes.0[scope.0 as usize].iter().find(|(known, _)| *known == name);
@@ -47,7 +48,8 @@ impl<'s> Loader<'s, '_> {
         Ok(self.enter(found, at.resource, scope, from))
     }
 
-    /// The scope after a resource is entered: its dynamic anchors are added unless their names are known.
+    /// Returns the scope after entering a resource: the dynamic anchors of the resource are added unless the scope
+    /// already has one of the same name.
     pub(super) fn entered(&mut self, resource: ResourceId, scope: ScopeId, owner: SchemaId) -> ScopeId {
         if !self.source.tracks_scopes {
             return scope;
@@ -89,8 +91,8 @@ impl<'s> Loader<'s, '_> {
             return Ok(Found { value: anchor.value, path: anchor.path, resource });
         }
         match self.follow(owner, resource, &fragment) {
-            // Many schemas give their parts an `id` that is only a label, and use pointers from the document's root
-            // all the same. That reading is taken where the standard's reading leads to nothing.
+            // Many schemas give their parts an `id` that is only a label, and still use pointers from the document's
+            // root. So if the standard's reading finds nothing, the pointer is followed from that root.
             Err(Miss::Nothing) if address.is_empty() && from != ResourceId::ROOT => {
                 self.follow(owner, ResourceId::ROOT, &fragment)
             }
@@ -123,7 +125,7 @@ fn step<'s>(schema: &'s Value<'s>, token: &str) -> Option<&'s Value<'s>> {
     }
 }
 
-/// `~1` is a slash and `~0` a tilde; anything else after a tilde is an error.
+/// Decodes `~1` to a slash and `~0` to a tilde. Returns `None` for anything else after a tilde.
 fn unescaped(token: &str) -> Option<String> {
     let mut out = String::with_capacity(token.len());
     let mut parts = token.split('~');

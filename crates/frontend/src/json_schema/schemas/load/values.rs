@@ -1,4 +1,4 @@
-//! The values of keywords: what each must look like, and the error if it does not.
+//! Reads the values of keywords, and reports those that have the wrong form.
 
 use super::super::super::decimal::Decimal;
 use super::super::super::error::Reason;
@@ -28,7 +28,7 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// An object of schemas for the values of keys.
+    /// Reads an object of schemas for the values of keys.
     pub(super) fn properties(&mut self, keyword: &'static str, value: &'s Value<'s>) -> Properties<'s> {
         let Some(map) = value.as_object() else {
             self.malformed(keyword, "an object of schemas");
@@ -43,7 +43,7 @@ impl<'s> Reader<'_, '_, 's> {
         Properties::new(map, schemas.collect())
     }
 
-    /// A subschema for the parts of values of these types.
+    /// Reads a subschema that applies to parts of values of these types.
     pub(super) fn subschema(
         &mut self,
         keyword: &'static str,
@@ -55,7 +55,7 @@ impl<'s> Reader<'_, '_, 's> {
         self.loader.child(self.id, value, path)
     }
 
-    /// A subschema for the value itself.
+    /// Reads a subschema that applies to the value itself.
     pub(super) fn combinator(&mut self, keyword: &'static str, value: &'s Value<'s>) -> SchemaId {
         self.has_combinator = true;
         self.subschema(keyword, value, TypeSet::NONE)
@@ -98,7 +98,7 @@ impl<'s> Reader<'_, '_, 's> {
         self.has_combinator = true;
     }
 
-    /// The old spelling: a list of names, or a schema. Draft-03 also had a single name.
+    /// Reads the old spelling: for each key a list of names, or a schema. Draft-03 also had a single name.
     pub(super) fn dependencies(&mut self, value: &'s Value<'s>) {
         let Some(map) = value.as_object() else {
             return self.malformed("dependencies", "an object of schemas");
@@ -267,7 +267,8 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// A format of the standard is enforced; any other name constrains nothing, and is told.
+    /// Reads `format`. Formats of the standard are enforced; any other name constrains nothing and gets a note in the
+    /// report.
     pub(super) fn format(&mut self, value: &'s Value<'s>) {
         match value.as_str() {
             Some(name) if formats::is_known(name) && self.loader.source.formats == Formats::Enforced => {
@@ -289,13 +290,13 @@ impl<'s> Reader<'_, '_, 's> {
         }
     }
 
-    /// A keyword that constrains nothing.
+    /// Reports a keyword that constrains nothing.
     pub(super) fn annotation(&mut self, name: &str) {
         let path = self.loader.paths.key(self.path, name);
         self.loader.lines.push(Line { path, keyword: "", coverage: Coverage::Annotation });
     }
 
-    /// A keyword that is enforced, and constrains values of these types.
+    /// Reports a keyword that is enforced, and records that it constrains values of these types.
     fn assert(&mut self, keyword: &'static str, types: TypeSet) {
         self.cover(keyword, Coverage::Enforced);
         self.found.asserted = self.found.asserted | types;
@@ -314,7 +315,7 @@ fn names<'s>(value: &'s Value<'s>) -> Option<Vec<&'s str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
 }
 
-/// The count that a keyword gives: `None` if the value is no count, `Err` if it is too large.
+/// Reads a count. Returns `None` if the value is not a count, and `Err` if it is too large.
 fn count(value: &Value<'_>) -> Option<Result<u32, ()>> {
     let Value::Number(number) = value else { return None };
     if let Ok(n) = number.parse::<u64>() {
