@@ -4,9 +4,9 @@ use crate::{CharSet, ExprId, Notes, RuleId, TokenSet};
 
 /// A set of byte strings, in terms of smaller ones.
 ///
-/// The builder normalises while it builds, so that some shapes never occur in a finished grammar:
-/// `Seq` and `Alt` have at least two operands and none of their own kind, `Never` stands only where
-/// the whole expression is empty, `Bytes` and `Class` are not empty, and neighbouring `Bytes` in a
+/// The builder normalizes while it builds, so that some shapes never occur in a finished grammar:
+/// `Seq` and `Alt` have at least two operands and none of their own kind, `Never` occurs only where
+/// the whole expression is empty, `Bytes` and `Class` are not empty, and adjacent `Bytes` in a
 /// `Seq` are one.
 ///
 /// ```
@@ -129,7 +129,7 @@ impl Rule {
     }
 }
 
-/// A finished grammar: every rule is defined, and `And`, `Not` and `JsonString` stand only over
+/// A finished grammar: every rule is defined, and `And`, `Not` and `JsonString` occur only over
 /// regular operands.
 ///
 /// ```

@@ -16,8 +16,6 @@
 //!
 //! A class is named by its least byte, and a [`ClassTrie`] is an ordinary [`Trie`] over these names:
 //!
-//! A class is named by its least byte, and a [`ClassTrie`] is an ordinary [`Trie`] over these names:
-//!
 //! ```
 //! use maskwright_vocab::{ByteClasses, ClassTrie, Trie};
 //! let trie = Trie::build([("cat", 1), ("dog", 2), ("Dog", 3)]);

@@ -24,13 +24,13 @@
 //! | | |
 //! |---|---|
 //! | [`Pcfg`] | a grammar: text form, checks, warnings |
-//! | [`Parser`] | reads terminals one at a time: prefix and sentence probabilities, the distribution of the next terminal |
+//! | [`Parser`] | reads terminals: prefix and sentence probabilities, the distribution of the next terminal |
 //! | [`ByteParser`] | the same over bytes, for terminals of any length |
 //! | [`Adapter`] | the same over the tokens of a model: masks, scores, partially read terminals |
 //! | [`Weights`], [`Scorer`] | the same beside the mask engine: fast scores for a few tokens |
 //! | [`best_parse`], [`best_parse_of_text`], [`Tree`] | the most probable derivation, with drawings |
 //! | [`train()`], [`expected_counts`], [`expected_counts_of_text`] | probabilities from sentences |
-//! | [`guide`], [`log_mask_mass`], [`ExactSampler`] | grammar scores in generation, and sampling without the distortion of a mask |
+//! | [`guide`], [`log_mask_mass`], [`ExactSampler`] | grammar scores for logits, and sampling without a mask's distortion |
 //! | [`Sampler`] | random sentences |
 //! | [`semiring`] | the same parser with other weights: Boolean, logarithms, best, number of derivations, shortest |
 //!

@@ -1,7 +1,7 @@
 //! Tables of JSON strings whose decoded text lies in a set, with every way of spelling them, escapes included.
 //!
 //! The set is a DFA over the text's UTF-8. Its states become states of the table, and plain bytes move between them as
-//! they do in the DFA. A backslash begins a short detour that ends where the DFA goes on the decoded character:
+//! they do in the DFA. A backslash begins a short detour to the state that the DFA reaches by the decoded character:
 //!
 //! ```text
 //!   set: [a-c]*         q ──── a b c ────▶ q
