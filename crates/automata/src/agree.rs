@@ -1,8 +1,8 @@
-//! Every construction against the definition of a regular expression.
+//! Compares every construction with the definition of regular expressions.
 //!
-//! Random expressions over `a` and `b` are given a meaning twice: by the constructions of the crate, and by
-//! computing the set of all their words of at most six letters directly. There are 127 such words, so a
-//! language is a `u128`, and what it contains is exact: a word of six letters can only be made of shorter ones.
+//! Random expressions over `a` and `b` are evaluated twice: by the constructions of the crate, and by computing the set
+//! of all their words of at most six letters. There are 127 such words, so a language is a `u128`, and its content is
+//! exact: a word of six letters is composed only of shorter ones.
 
 use crate::build::{compose, derive};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 
 const LONGEST: usize = 6;
 
-/// A random expression: first how to build it, and then what it means.
+/// A random expression that can be built and evaluated.
 #[derive(Clone, Debug)]
 enum Tree {
     Never,
@@ -27,7 +27,7 @@ enum Tree {
     Table(Box<Tree>),
 }
 
-/// A linear congruential generator: tests must fail the same way twice.
+/// A linear congruential generator: a failure must be reproducible.
 struct Random(u64);
 
 impl Random {
@@ -191,7 +191,7 @@ fn all_constructions_agree_with_the_definition() {
         let start = lazy.state_of(id).unwrap();
         check_words(&tree, language, "lazy", &mut |word| {
             let end = lazy.run(start, word).unwrap();
-            // Death must be seen by both at the same byte.
+            // Both must die at the same byte.
             assert_eq!(lazy.is_dead(end), dfa.run(dfa.start(), word) == Dfa::DEAD, "{word:?} in {tree:?}");
             assert_eq!(lazy.live(end).unwrap(), dfa.live(dfa.run(dfa.start(), word)), "{word:?} in {tree:?}");
             lazy.is_accepting(end)
@@ -232,7 +232,7 @@ fn automata_are_minimal_and_canonical() {
     }
 }
 
-/// Moore's table: pairs of states, the dead one included, that some word tells apart.
+/// Counts the pairs of states, including the dead one, that some word distinguishes (Moore's table).
 fn distinguishable_pairs(dfa: &Dfa) -> usize {
     let pairs = || dfa.states().flat_map(|x| dfa.states().take(x.index()).map(move |y| (x, y)));
     let mut apart: std::collections::HashSet<(DfaState, DfaState)> =
@@ -253,7 +253,7 @@ fn distinguishable_pairs(dfa: &Dfa) -> usize {
     }
 }
 
-/// The states in the order in which they are met.
+/// Returns the states in breadth-first order.
 fn breadth_first(dfa: &Dfa) -> Vec<DfaState> {
     let mut order = vec![dfa.start()];
     let mut at = 0;
@@ -304,7 +304,7 @@ fn memberships_are_those_of_the_words() {
         let trees: Vec<Tree> = (0..=round % 4).map(|_| random.tree(round % 3, true)).collect();
         let mut e = Exprs::new();
         let languages: Vec<ExprId> = trees.iter().map(|tree| build(&mut e, tree)).collect();
-        // Only words whose meaning is known, and of the first half of the rounds only some of those.
+        // Only words whose meaning is known; in the first half of the rounds without the empty word.
         let letter = e.set(ByteSet::from_iter(*b"ab"));
         let universe = e.repeat(letter, u32::from(round < 200), Some(LONGEST as u32));
         let found = memberships(&mut e, universe, &languages, &limits, 1000).unwrap().found;

@@ -1,25 +1,25 @@
-//! From an expression to its minimal automaton: three ways, and which one is taken.
+//! Builds the minimal automaton of an expression, by one of three constructions.
 //!
 //! * *Subsets*: Thompson's construction and the subset construction. For everything without ∧ and ¬.
-//! * *Derivatives*: every state is an expression. Fast where the whole language is small, even if a part
-//!   of it is not: in `(a|b) ∧ ¬(…)` the complement is looked at only for two bytes.
-//! * *Composition*: operands of ∧ and ¬ become minimal automata of their own, by subsets, then by products; what
-//!   stands around them is a nondeterministic automaton that has them built in. Fast where the operands are
-//!   small and their product is large, since a pair of numbers is cheaper than a derivative.
+//! * *Derivatives*: every state is an expression. Fast where the whole language is small, even if a part of it is not:
+//!   in `(a|b) ∧ ¬(…)` only two bytes of the complement are explored.
+//! * *Composition*: operands of ∧ and ¬ become minimal automata, by subsets and then by products, and are embedded in
+//!   the nondeterministic automaton of the expression around them. Fast where the operands are small and their product
+//!   is large, because a pair of numbers is cheaper than a derivative.
 //!
-//! With ∧ or ¬, derivatives are tried first on a small allowance, then composition, and where that meets a limit,
-//! derivatives again on the full one.
+//! With ∧ or ¬, derivatives are tried first with a small allowance, then composition, and if that meets a limit,
+//! derivatives again with the full limits.
 
 use rustc_hash::FxHashMap;
 
 use crate::derivative::Derivatives;
 use crate::{ByteClasses, Dfa, Draft, Expr, ExprId, Exprs, LimitError, Limits, Nfa, determinize, minimize};
 
-/// How many steps derivatives may take before composition is tried.
+/// The number of steps that derivatives may take before composition is tried.
 const ALLOWANCE: usize = 2_000;
 
 impl Dfa {
-    /// The automaton of an expression.
+    /// Builds the automaton of an expression.
     pub fn build(exprs: &mut Exprs, id: ExprId, limits: &Limits) -> Result<Self, LimitError> {
         if let Some(nfa) = Nfa::build(exprs, id, limits)? {
             return Ok(minimize(&determinize(&nfa, limits)?));
@@ -35,7 +35,7 @@ impl Dfa {
     }
 }
 
-/// The automaton whose states are the derivatives of an expression, all of them.
+/// Builds the automaton whose states are all derivatives of an expression.
 pub(crate) fn derive(exprs: &mut Exprs, id: ExprId, limits: &Limits) -> Result<Draft, LimitError> {
     let classes = ByteClasses::new(exprs.sets_of(id));
     let mut derivatives = Derivatives::new(classes.clone());
@@ -66,7 +66,7 @@ pub(crate) fn derive(exprs: &mut Exprs, id: ExprId, limits: &Limits) -> Result<D
     Ok(draft)
 }
 
-/// The automaton of an expression, from automata for the operands of its intersections and complements.
+/// Builds the automaton of an expression from automata of the operands of its intersections and complements.
 pub(crate) fn compose(exprs: &Exprs, id: ExprId, limits: &Limits) -> Result<Dfa, LimitError> {
     let mut built: FxHashMap<ExprId, Dfa> = FxHashMap::default();
     for node in boolean_nodes(exprs, id) {
@@ -84,7 +84,7 @@ pub(crate) fn compose(exprs: &Exprs, id: ExprId, limits: &Limits) -> Result<Dfa,
     compose_one(exprs, id, &built, limits)
 }
 
-/// The automaton of an expression in which every intersection and complement was built already.
+/// Builds the automaton of an expression whose intersections and complements are all built.
 fn compose_one(
     exprs: &Exprs,
     id: ExprId,
@@ -98,8 +98,8 @@ fn compose_one(
     Ok(minimize(&determinize(&nfa, limits)?))
 }
 
-/// The intersections and complements in an expression, operands first: an operand is always older than
-/// the expression that uses it.
+/// Returns the intersections and complements in an expression, operands first: an operand is always older than the
+/// expression that uses it.
 fn boolean_nodes(exprs: &Exprs, id: ExprId) -> Vec<ExprId> {
     let mut seen = rustc_hash::FxHashSet::default();
     let (mut found, mut work) = (Vec::new(), vec![id]);

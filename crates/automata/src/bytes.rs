@@ -1,8 +1,7 @@
 //! Sets of bytes, and the partition of all bytes that a list of sets induces.
 //!
-//! Automata rarely tell all 256 bytes apart. For `[a-z]+@[a-z]+` there are three kinds of bytes: the
-//! letters, `@`, and the rest. [`ByteClasses`] finds these kinds, and tables then have one column per
-//! class instead of one per byte.
+//! Automata rarely distinguish all 256 bytes. For `[a-z]+@[a-z]+` there are three kinds of bytes: the letters, `@`, and
+//! the rest. [`ByteClasses`] finds these kinds, so that tables have one column per class instead of one per byte.
 
 use core::fmt;
 
@@ -18,19 +17,19 @@ use core::fmt;
 pub struct ByteSet([u64; 4]);
 
 impl ByteSet {
-    /// No byte.
+    /// The empty set.
     pub const EMPTY: Self = Self([0; 4]);
-    /// Every byte.
+    /// The set of all bytes.
     pub const ALL: Self = Self([u64::MAX; 4]);
 
-    /// Only this byte.
+    /// Creates a set of one byte.
     pub fn byte(byte: u8) -> Self {
         let mut set = Self::EMPTY;
         set.insert(byte);
         set
     }
 
-    /// The bytes from `start` to `end`, both included.
+    /// Creates the set of the bytes from `start` to `end`, both included.
     pub fn range(start: u8, end: u8) -> Self {
         let mut set = Self::EMPTY;
         set.insert_range(start, end);
@@ -43,7 +42,7 @@ impl ByteSet {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
 
-    /// Adds the bytes from `start` to `end`, both included; nothing if `end` lies before `start`.
+    /// Adds the bytes from `start` to `end`, both included; nothing if `end` is less than `start`.
     pub fn insert_range(&mut self, start: u8, end: u8) {
         if start > end {
             return;
@@ -56,66 +55,66 @@ impl ByteSet {
         }
     }
 
-    /// Whether the byte is a member.
+    /// Checks whether a byte is a member.
     #[inline]
     pub fn contains(&self, byte: u8) -> bool {
         self.0[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
     }
 
-    /// The bytes of either set.
+    /// Returns the bytes that are in either set.
     #[inline]
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(core::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
-    /// The bytes of both sets.
+    /// Returns the bytes that are in both sets.
     #[inline]
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self(core::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
-    /// The bytes of this set that are not in the other.
+    /// Returns the bytes of this set that are not in the other.
     #[inline]
     #[must_use]
     pub fn difference(self, other: Self) -> Self {
         Self(core::array::from_fn(|i| self.0[i] & !other.0[i]))
     }
 
-    /// The bytes that are not members.
+    /// Returns the bytes that are not members.
     #[inline]
     #[must_use]
     pub fn complement(self) -> Self {
         Self(self.0.map(|word| !word))
     }
 
-    /// Whether no byte is a member.
+    /// Checks whether the set has no members.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }
 
-    /// Whether every byte of this set is in the other.
+    /// Checks whether every byte of this set is in the other.
     #[inline]
     pub fn is_subset(&self, other: &Self) -> bool {
         self.difference(*other).is_empty()
     }
 
-    /// How many bytes are members.
+    /// Returns the number of members.
     #[inline]
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// The smallest member.
+    /// Returns the smallest member.
     #[inline]
     pub fn first(&self) -> Option<u8> {
         let word = self.0.iter().position(|&word| word != 0)?;
         Some((word as u8) << 6 | self.0[word].trailing_zeros() as u8)
     }
 
-    /// Takes the smallest member out.
+    /// Removes and returns the smallest member.
     #[inline]
     pub fn pop_first(&mut self) -> Option<u8> {
         let word = self.0.iter().position(|&word| word != 0)?;
@@ -124,13 +123,13 @@ impl ByteSet {
         Some((word as u8) << 6 | bit)
     }
 
-    /// The members, ascending.
+    /// Returns the members, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u8> + use<> {
         let mut rest = *self;
         core::iter::from_fn(move || rest.pop_first())
     }
 
-    /// The members as inclusive ranges, ascending, with a gap between any two.
+    /// Returns the members as inclusive ranges, ascending, with a gap between any two.
     pub fn ranges(&self) -> Vec<(u8, u8)> {
         let mut ranges: Vec<(u8, u8)> = Vec::new();
         for byte in self.iter() {
@@ -142,7 +141,7 @@ impl ByteSet {
         ranges
     }
 
-    /// The set as four words: bit `b % 64` of word `b / 64` says whether `b` is a member.
+    /// Returns the set as four words: bit `b % 64` of word `b / 64` is set if `b` is a member.
     pub fn words(&self) -> [u64; 4] {
         self.0
     }
@@ -156,7 +155,7 @@ impl FromIterator<u8> for ByteSet {
     }
 }
 
-/// As in a regular expression: `[0-9a-f]`, and `[^"]` where the complement is shorter.
+/// Formats the set as in a regular expression: `[0-9a-f]`, and `[^"]` where the complement is shorter.
 impl fmt::Debug for ByteSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (plain, negated) = (self.ranges(), self.complement().ranges());
@@ -200,7 +199,7 @@ pub struct ByteClasses {
 }
 
 impl ByteClasses {
-    /// The coarsest partition in which every given set is a union of classes.
+    /// Creates the coarsest partition in which every given set is a union of classes.
     pub fn new(sets: impl IntoIterator<Item = ByteSet>) -> Self {
         let mut parts = vec![ByteSet::ALL];
         for set in sets {
@@ -215,7 +214,7 @@ impl ByteClasses {
         Self::from_partition(parts)
     }
 
-    /// A partition that is given as its parts: not empty, disjoint, and together all bytes.
+    /// Creates a partition from its parts: not empty, disjoint, and together all bytes.
     fn from_partition(mut parts: Vec<ByteSet>) -> Self {
         parts.sort_unstable_by_key(ByteSet::first);
         let mut of = Box::new([0; 256]);
@@ -227,8 +226,8 @@ impl ByteClasses {
         Self { of, count: parts.len() as u16 }
     }
 
-    /// The partition in which classes of this one are one class where their numbers are equal, and the old class
-    /// that stands for each new one.
+    /// Merges the classes whose numbers are equal. Returns the new partition, and for each new class an old class that
+    /// represents it.
     pub(crate) fn merge(&self, numbers: &[usize]) -> (Self, Vec<usize>) {
         let mut kept: Vec<usize> = Vec::new();
         let mut renamed = Vec::with_capacity(self.len());
@@ -243,20 +242,20 @@ impl ByteClasses {
         (Self { of, count: kept.len() as u16 }, kept)
     }
 
-    /// The class of a byte.
+    /// Returns the class of a byte.
     #[inline]
     pub fn class(&self, byte: u8) -> u8 {
         self.of[usize::from(byte)]
     }
 
-    /// How many classes there are, between 1 and 256.
+    /// Returns the number of classes, between 1 and 256.
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "there is always a class")]
     pub fn len(&self) -> usize {
         usize::from(self.count)
     }
 
-    /// The bytes of every class.
+    /// Returns the bytes of every class.
     pub fn sets(&self) -> Vec<ByteSet> {
         let mut sets = vec![ByteSet::EMPTY; self.len()];
         for byte in 0..=255 {
@@ -265,7 +264,7 @@ impl ByteClasses {
         sets
     }
 
-    /// The smallest byte of every class.
+    /// Returns the smallest byte of every class.
     pub fn representatives(&self) -> Vec<u8> {
         let mut found = Vec::with_capacity(self.len());
         for byte in 0..=255 {

@@ -1,4 +1,4 @@
-//! Brzozowski derivatives: what may follow once a byte has been read.
+//! Brzozowski derivatives: the language that remains after a byte.
 //!
 //! The derivative of a language L by a byte b is `{ w : b·w ∈ L }`. It is computed on the expression:
 //!
@@ -8,9 +8,9 @@
 //! ∂(x{m,n})  = ∂x·x{m-1,n-1}               ∂(¬x)    = ¬∂x
 //! ```
 //!
-//! The rule for a counted repetition needs a body that may be empty to have `m = 0`, which the
-//! constructors see to. Expressions can be deep and their derivatives share parts, so the work is done on
-//! an explicit stack with a memo, and not by recursion.
+//! The rule for a counted repetition requires `m = 0` if the body matches the empty string, which the constructors
+//! ensure. Expressions can be deep and their derivatives share parts, so the computation uses an explicit stack and a
+//! memo instead of recursion.
 //!
 //! (J. Brzozowski, "Derivatives of Regular Expressions", 1964; S. Owens, J. Reppy, A. Turon,
 //! "Regular-expression derivatives re-examined", 2009.)
@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use crate::limits::Fuel;
 use crate::{ByteClasses, ByteSet, Expr, ExprId, Exprs, LimitError, Limits};
 
-/// Takes derivatives by classes of bytes, and remembers them.
+/// Computes derivatives by classes of bytes, and caches them.
 #[derive(Clone, Debug)]
 pub(crate) struct Derivatives {
     classes: ByteClasses,
@@ -30,7 +30,7 @@ pub(crate) struct Derivatives {
 }
 
 impl Derivatives {
-    /// For expressions whose sets are unions of these classes.
+    /// Creates a cache for expressions whose sets are unions of these classes.
     pub(crate) fn new(classes: ByteClasses) -> Self {
         let representatives = classes.representatives();
         Self { classes, representatives, memo: FxHashMap::default(), stack: Vec::new() }
@@ -40,17 +40,17 @@ impl Derivatives {
         &self.classes
     }
 
-    /// A byte of the class.
+    /// Returns a byte of the class.
     pub(crate) fn representative(&self, class: u8) -> u8 {
         self.representatives[usize::from(class)]
     }
 
-    /// Bytes held, roughly.
+    /// Returns the memory in bytes, approximately.
     pub(crate) fn memory(&self) -> usize {
         self.memo.capacity() * (size_of::<((ExprId, u8), ExprId)>() + 1)
     }
 
-    /// The derivative of an expression by the bytes of a class.
+    /// Computes the derivative of an expression by the bytes of a class.
     pub(crate) fn derive(
         &mut self,
         exprs: &mut Exprs,
@@ -82,7 +82,7 @@ impl Derivatives {
         Ok(self.known(exprs, id, class).unwrap_or(ExprId::NEVER))
     }
 
-    /// The derivative, if it was taken before or is obvious.
+    /// Returns the derivative if it was computed before or is obvious.
     fn known(&self, exprs: &Exprs, id: ExprId, class: u8) -> Option<ExprId> {
         let starts = |set: &ByteSet| set.contains(self.representative(class));
         match *exprs.get(id) {
@@ -96,7 +96,7 @@ impl Derivatives {
         }
     }
 
-    /// Puts the operands whose derivatives are needed and missing on the stack; says how many are needed.
+    /// Pushes the operands whose derivatives are needed and missing. Returns how many derivatives are needed.
     fn push_unknown_operands(&mut self, exprs: &Exprs, id: ExprId, class: u8) -> usize {
         let mut stack = core::mem::take(&mut self.stack);
         let mut push = |id: ExprId| {
@@ -126,9 +126,9 @@ impl Derivatives {
         needed
     }
 
-    /// The derivative of an expression, from those of its operands.
+    /// Computes the derivative of an expression from those of its operands.
     fn combine(&self, exprs: &mut Exprs, id: ExprId, class: u8) -> ExprId {
-        // The operands were derived before; Never would only stand for one that is not needed.
+        // The operands were derived before; `Never` is used only for one that is not needed.
         let derived = |exprs: &Exprs, id| self.known(exprs, id, class).unwrap_or(ExprId::NEVER);
         match *exprs.get(id) {
             Expr::Never | Expr::Empty | Expr::Set(_) => derived(exprs, id),

@@ -1,14 +1,14 @@
-//! Subset construction: a deterministic state is the set of places where the nondeterministic automaton
-//! could be.
+//! Subset construction: a deterministic state is the set of states in which the nondeterministic automaton can be.
 //!
-//! A set is kept as the sorted list of its *reading* states plus one bit for acceptance; forks are gone
-//! once they have been followed. Two details keep it cheap. A state's threads are dealt out into one bucket
-//! per byte class, so a thread costs as many steps as its set has classes, not as many as there are classes. And
-//! the state that follows from a bucket is remembered by the bucket, which is short, while the set of threads
-//! that it leads to may be long: the end of a character leads to hundreds of beginnings of the next.
+//! A set is stored as the sorted list of its *reading* states plus one bit for acceptance; forks are left out once they
+//! have been followed. Two details keep this cheap. A state's threads are distributed to one bucket per byte class, so
+//! a thread costs as many steps as its set has classes, not as there are classes in all. And the successor of a bucket
+//! is cached by the bucket, which is short, whereas the set of threads that it leads to may be long: the end of a
+//! character leads to hundreds of beginnings of the next.
 //!
-//! Of the copies that a counted repetition has of its body, a set keeps only the best for each place, which can do whatever the others
-//! can. So `(a+ ?){1,50}` has a set for each number of words, and not one for each pair of a least and a greatest number.
+//! Of the copies that a counted repetition has of its body, a set keeps only the best one for each place, because it
+//! can do everything that the others can. So `(a+ ?){1,50}` has a set for each number of words, and not for each pair
+//! of a least and a greatest number.
 
 use core::hash::BuildHasher;
 
@@ -19,11 +19,11 @@ use crate::limits::Fuel;
 use crate::nfa::Closure;
 use crate::{ByteClasses, LimitError, Limits, Nfa, NfaState};
 
-/// No state.
+/// The number for "no state".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A deterministic automaton as a construction leaves it: missing transitions mean rejection, and states
-/// may be dead or equivalent. [`minimize`](crate::minimize()) makes a [`Dfa`](crate::Dfa) of it.
+/// A deterministic automaton as a construction produces it: missing transitions mean rejection, and states may be dead
+/// or equivalent. [`minimize`](crate::minimize()) turns it into a [`Dfa`](crate::Dfa).
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub(crate) classes: ByteClasses,
@@ -33,18 +33,18 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// An automaton without states, which the constructions then fill from state 0 on.
+    /// Creates an automaton without states. The constructions add them, the start first.
     pub(crate) fn new(classes: ByteClasses) -> Self {
         Self { classes, table: Vec::new(), accepting: Vec::new() }
     }
 
-    /// How many states there are, the start included.
+    /// Returns the number of states, including the start.
     #[expect(clippy::len_without_is_empty, reason = "there is always a start")]
     pub fn len(&self) -> usize {
         self.accepting.len()
     }
 
-    /// Whether the automaton accepts the bytes.
+    /// Checks whether the automaton accepts the bytes.
     pub fn matches(&self, bytes: &[u8]) -> bool {
         let mut state = 0;
         for &byte in bytes {
@@ -71,7 +71,7 @@ impl Draft {
     }
 }
 
-/// The deterministic automaton of the reachable subsets.
+/// Builds the deterministic automaton of the reachable subsets.
 pub fn determinize(nfa: &Nfa, limits: &Limits) -> Result<Draft, LimitError> {
     let classes = ByteClasses::new(nfa.sets().iter().copied());
     let mut subsets = Subsets {
@@ -99,7 +99,7 @@ struct Subsets<'a> {
     draft: Draft,
     /// The threads of each state. The accepting state of the NFA, if it is reached, is the first one.
     threads: Lists,
-    /// The buckets met so far, and the state that follows from each.
+    /// The buckets met so far, and the state that follows each.
     buckets: Lists,
     after_bucket: Vec<u32>,
     scratch: Vec<u32>,
@@ -134,7 +134,7 @@ impl Subsets<'_> {
         Ok(())
     }
 
-    /// The classes that each set of the automaton consists of.
+    /// Returns the classes of which each set of the automaton consists.
     fn class_lists(&self) -> Vec<Vec<u8>> {
         let representatives = self.draft.classes.representatives();
         let members = |set: &crate::ByteSet| {
@@ -144,7 +144,7 @@ impl Subsets<'_> {
         self.nfa.sets().iter().map(members).collect()
     }
 
-    /// The deterministic state that stands for these targets, sorted, and all that follows without reading.
+    /// Returns the deterministic state for these sorted targets and everything that follows without reading.
     fn state_of(&mut self, bucket: &[u32]) -> Result<u32, LimitError> {
         let (number, is_new) = self.buckets.intern(bucket);
         if !is_new {
@@ -167,19 +167,19 @@ impl Subsets<'_> {
     }
 }
 
-/// How good a state is among the copies of it.
+/// The rank of each state among its copies.
 struct Ranks {
-    /// Where the ranks of each state begin. A state in nested repetitions has several.
+    /// The index of the first rank of each state. A state in nested repetitions has several.
     first: Vec<u32>,
     /// The number of a place, and how many copies of it are better.
     places: Vec<(u32, u32)>,
-    /// For each place, the round in which it was seen last, and the best copy in that.
+    /// For each place, the round in which it was last seen, and the best copy in that round.
     best: Vec<(u32, u32)>,
     round: u32,
 }
 
 impl Ranks {
-    /// `None` if there are no copies.
+    /// Returns `None` if there are no copies.
     fn new(nfa: &Nfa) -> Option<Self> {
         if nfa.copies().is_empty() {
             return None;
@@ -208,7 +208,7 @@ impl Ranks {
         &self.places[self.first[state as usize] as usize..self.first[state as usize + 1] as usize]
     }
 
-    /// Removes the states of which there is a better copy.
+    /// Removes the states that have a better copy.
     fn keep_best(&mut self, threads: &mut Vec<u32>) {
         if threads.len() < 2 {
             return;
@@ -229,12 +229,12 @@ impl Ranks {
     }
 }
 
-/// Lists of numbers, each with a number of its own.
+/// Interned lists of numbers.
 #[derive(Debug, Default)]
 struct Lists {
-    /// All lists, one after the other.
+    /// All lists, one after another.
     items: Vec<u32>,
-    /// Where each list ends.
+    /// The end of each list.
     ends: Vec<usize>,
     index: HashTable<u32>,
 }
@@ -244,7 +244,7 @@ impl Lists {
         slice(&self.items, &self.ends, number)
     }
 
-    /// The number of a list, and whether it is new.
+    /// Returns the number of a list, and whether it is new.
     fn intern(&mut self, list: &[u32]) -> (u32, bool) {
         let hash = FxBuildHasher.hash_one(list);
         let Self { items, ends, index } = self;
@@ -258,7 +258,7 @@ impl Lists {
         (number, true)
     }
 
-    /// Bytes held, roughly.
+    /// Returns the memory in bytes, approximately.
     fn memory(&self) -> usize {
         self.items.len() * size_of::<u32>() + self.ends.len() * (size_of::<usize>() + size_of::<u32>() + 1)
     }

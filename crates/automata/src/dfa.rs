@@ -10,12 +10,12 @@
 //!   state 3 accepts    0   0   0
 //! ```
 //!
-//! A transition is two loads: the byte's class, and the cell of the table. Rows are as long as the next power
-//! of two of the number of classes, so that a state's number becomes a row by a shift.
+//! A transition takes two loads: the byte's class, and the cell of the table. The length of a row is the number of
+//! classes, rounded up to a power of two, so that a state's row is found by a shift.
 //!
-//! State 0 is dead and always there, also where nothing leads to it. Every other state can reach an
-//! accepting one, no two states have the same future, and the numbering is breadth first by ascending byte.
-//! So the automaton depends on the language alone, and `==` compares languages.
+//! State 0 is dead and always exists, even where nothing leads to it. Every other state can reach an accepting one, no
+//! two states have the same future, and the numbering is breadth-first by ascending byte. So the automaton depends on
+//! the language alone, and `==` compares languages.
 
 use core::fmt;
 use core::hash::Hash;
@@ -29,7 +29,7 @@ use crate::{ByteClasses, ByteSet};
 pub struct DfaState(pub u32);
 
 impl DfaState {
-    /// The place of the state among all states.
+    /// Returns the position of the state among all states.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -72,12 +72,12 @@ impl Dfa {
     /// The state from which nothing is accepted.
     pub const DEAD: DfaState = DfaState(0);
 
-    /// The automaton of the empty language: the dead state alone.
+    /// Creates the automaton of the empty language, which has only the dead state.
     pub fn never() -> Self {
         Self::freeze(&ByteClasses::new([]), &[Self::DEAD], [false].into())
     }
 
-    /// Packs the rows of a minimal automaton whose states are numbered already.
+    /// Packs the rows of a minimal automaton whose states are already numbered.
     pub(crate) fn freeze(classes: &ByteClasses, rows: &[DfaState], accepting: Box<[bool]>) -> Self {
         let (width, count) = (classes.len(), accepting.len());
         let (classes, kept) = classes.merge(&column_numbers(rows, width));
@@ -97,75 +97,75 @@ impl Dfa {
         Self { classes, shift, table, accepting, live }
     }
 
-    /// Where reading begins: state 1, or the dead state where the language is empty.
+    /// Returns the start state: state 1, or the dead state if the language is empty.
     #[inline]
     pub fn start(&self) -> DfaState {
         DfaState(u32::from(self.len() > 1))
     }
 
-    /// The state after a byte. Panics if the state is none of this automaton.
+    /// Returns the state after a byte. Panics if the state is not one of this automaton.
     #[inline]
     pub fn next(&self, state: DfaState, byte: u8) -> DfaState {
         self.table[state.index() << self.shift | usize::from(self.classes.class(byte))]
     }
 
-    /// The states after each class of bytes, and then some of no meaning, for whoever reads many bytes from one
-    /// state. Panics if the state is none of this automaton.
+    /// Returns the states after each class of bytes, followed by meaningless ones, to read many bytes from one state.
+    /// Panics if the state is not one of this automaton.
     #[inline]
     pub fn row(&self, state: DfaState) -> &[DfaState] {
         &self.table[state.index() << self.shift..(state.index() + 1) << self.shift]
     }
 
-    /// The state after some bytes.
+    /// Returns the state after some bytes.
     #[inline]
     pub fn run(&self, state: DfaState, bytes: &[u8]) -> DfaState {
         bytes.iter().fold(state, |state, &byte| self.next(state, byte))
     }
 
-    /// Whether what was read to get here is in the language.
+    /// Checks whether the bytes that lead to a state are in the language.
     #[inline]
     pub fn is_accepting(&self, state: DfaState) -> bool {
         self.accepting[state.index()]
     }
 
-    /// The bytes after which something can still be accepted.
+    /// Returns the bytes after which something can still be accepted.
     #[inline]
     pub fn live(&self, state: DfaState) -> ByteSet {
         self.live[state.index()]
     }
 
-    /// All states, the dead one first.
+    /// Returns all states, the dead one first.
     pub fn states(&self) -> impl DoubleEndedIterator<Item = DfaState> + ExactSizeIterator + Clone + use<> {
         (0..self.accepting.len()).map(|at| DfaState(at as u32))
     }
 
-    /// How many states there are, the dead one included.
+    /// Returns the number of states, including the dead one.
     #[inline]
     pub fn len(&self) -> usize {
         self.accepting.len()
     }
 
-    /// The bytes that the automaton tells apart.
+    /// Returns the classes of bytes that the automaton distinguishes.
     pub fn classes(&self) -> &ByteClasses {
         &self.classes
     }
 
-    /// Whether the language is empty.
+    /// Checks whether the language is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 1
     }
 
-    /// Whether the bytes are in the language.
+    /// Checks whether the bytes are in the language.
     pub fn matches(&self, bytes: &[u8]) -> bool {
         self.is_accepting(self.run(self.start(), bytes))
     }
 
-    /// The transitions of a state to live states, by ascending smallest byte: one for each target.
+    /// Returns the transitions of a state to live states, by ascending smallest byte, with one entry for each target.
     pub fn edges(&self, state: DfaState) -> Vec<(ByteSet, DfaState)> {
         self.edges_by(state, &self.classes.sets())
     }
 
-    /// The same for whoever asks for many states and has the bytes of all classes.
+    /// Like [`Self::edges`], for callers that query many states: `sets` are the bytes of all classes.
     pub(crate) fn edges_by(&self, state: DfaState, sets: &[ByteSet]) -> Vec<(ByteSet, DfaState)> {
         let mut edges: Vec<(ByteSet, DfaState)> = Vec::new();
         for (&set, &target) in sets.iter().zip(self.row(state)) {
@@ -178,12 +178,12 @@ impl Dfa {
         edges
     }
 
-    /// The shortest member of the language, and the least of these; `None` where the language is empty.
+    /// Returns the shortest member of the language, and the least of these; `None` if the language is empty.
     pub fn witness(&self) -> Option<Vec<u8>> {
         self.witness_from(self.start())
     }
 
-    /// The shortest string, and the least of these, that leads from a state to an accepting one.
+    /// Returns the shortest string, and the least of these, that leads from a state to an accepting one.
     pub fn witness_from(&self, state: DfaState) -> Option<Vec<u8>> {
         let mut came_from: FxHashMap<DfaState, (DfaState, u8)> = FxHashMap::default();
         let mut queue = vec![state];
@@ -204,7 +204,7 @@ impl Dfa {
         None
     }
 
-    /// All members of the language in the order of their bytes, if there are no more than `most` of them.
+    /// Returns all members of the language in the order of their bytes, if there are at most `most` of them.
     ///
     /// ```
     /// use maskwright_automata::{Dfa, Exprs, Limits};
@@ -222,7 +222,8 @@ impl Dfa {
     pub fn members(&self, most: usize) -> Option<Vec<Vec<u8>>> {
         let mut found = Vec::new();
         let mut path = Vec::new();
-        // Bytes to go on with, the next one last. No path without a loop is longer than there are states.
+        // The remaining bytes of each state on the path, the next one last. A path longer than the number of states
+        // contains a loop.
         let mut work = vec![(self.start(), self.bytes_from(self.start()))];
         if self.is_accepting(self.start()) {
             found.push(Vec::new());
@@ -246,12 +247,12 @@ impl Dfa {
         Some(found)
     }
 
-    /// The bytes that lead from a state to live ones, descending.
+    /// Returns the bytes that lead from a state to live ones, descending.
     fn bytes_from(&self, state: DfaState) -> Vec<u8> {
         (0..=255u8).rev().filter(|&byte| self.next(state, byte) != Self::DEAD).collect()
     }
 
-    /// Bytes held.
+    /// Returns the memory in bytes.
     pub fn memory(&self) -> usize {
         size_of::<Self>()
             + size_of::<[u8; 256]>()
@@ -261,7 +262,7 @@ impl Dfa {
     }
 }
 
-/// A number for each column, equal for equal columns.
+/// Assigns a number to each column; equal columns get equal numbers.
 fn column_numbers(rows: &[DfaState], width: usize) -> Vec<usize> {
     // PERF: the table is read row by row; only columns with equal hashes are compared cell by cell.
     let mut hashes = vec![0u64; width];
@@ -275,7 +276,7 @@ fn column_numbers(rows: &[DfaState], width: usize) -> Vec<usize> {
     (0..width).map(|class| (0..class).find(|&earlier| equal(earlier, class)).unwrap_or(class)).collect()
 }
 
-/// The bytes on the way from `start` to `end`.
+/// Returns the bytes on the path from `start` to `end`.
 pub(crate) fn trace_back<S: Copy + Eq + Hash>(
     came_from: &FxHashMap<S, (S, u8)>,
     start: S,

@@ -1,11 +1,11 @@
-//! Pictures of automata in the DOT language of Graphviz.
+//! Renders automata in the DOT language of Graphviz.
 
 use core::fmt::Write;
 
 use crate::{Dfa, Nfa, NfaState};
 
 impl Dfa {
-    /// The automaton as a graph. The dead state is left out.
+    /// Renders the automaton as a graph, without the dead state.
     pub fn to_dot(&self) -> String {
         let mut out = head();
         if self.is_empty() {
@@ -26,7 +26,7 @@ impl Dfa {
 }
 
 impl Nfa {
-    /// The automaton as a graph; dashed edges read nothing.
+    /// Renders the automaton as a graph. Dashed edges read nothing.
     pub fn to_dot(&self) -> String {
         let mut out = head();
         line(&mut out, format_args!("start -> {};", self.start()));

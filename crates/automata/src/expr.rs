@@ -1,13 +1,13 @@
 //! Regular expressions over bytes, with intersection and complement, in an arena.
 //!
-//! Expressions are hash-consed: the same expression built twice has the same [`ExprId`], and comparing
-//! expressions is comparing numbers. The constructors normalise (the rules are in `normalize.rs`), which
-//! does two things. It keeps the number of different derivatives of an expression finite and small, so
-//! that automata can use expressions as their states. And it decides emptiness for most expressions: an
-//! expression without ∧ and ¬ denotes the empty language only if it *is* [`Expr::Never`].
+//! Expressions are hash-consed: building the same expression twice gives the same [`ExprId`], so expressions are
+//! compared as numbers. The constructors normalize (the rules are in `normalize.rs`), which has two effects. It keeps
+//! the number of different derivatives of an expression finite and small, so that automata can use expressions as their
+//! states. And it decides emptiness for most expressions: an expression without ∧ and ¬ denotes the empty language only
+//! if it *is* [`Expr::Never`].
 //!
-//! A sequence is a list, not a tree: `Concat(head, tail)`, where the head is never a sequence itself. The
-//! derivative of `a·b·c·d` by `a` is then its tail, which exists already.
+//! A sequence is a list, not a tree: `Concat(head, tail)`, where the head is never a sequence. So the derivative of
+//! `a·b·c·d` by `a` is its tail, which exists already.
 
 use core::fmt;
 use core::hash::BuildHasher;
@@ -17,7 +17,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::{ByteSet, Dfa, DfaState, utf8};
 
-/// The name of an expression in its arena. Equal expressions have equal ids.
+/// The number of an expression in its arena. Equal expressions have equal ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExprId(pub(crate) u32);
 
@@ -31,7 +31,7 @@ impl ExprId {
     /// Matches every byte string.
     pub const ANYTHING: Self = Self(3);
 
-    /// The position of the expression in its arena.
+    /// Returns the position of the expression in its arena.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -46,39 +46,39 @@ impl fmt::Debug for ExprId {
 /// A set of byte strings, in terms of smaller ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
-    /// Nothing. Occurs only by itself.
+    /// Nothing. Never part of another expression.
     Never,
     /// Only the empty string.
     Empty,
     /// One byte of a set that is not empty.
     Set(ByteSet),
-    /// The head, which is no `Concat`, and then the tail.
+    /// The head, which is not a `Concat`, followed by the tail.
     Concat(ExprId, ExprId),
-    /// One of these, sorted by id; at most one of them is a `Set`, none an `Alt`.
+    /// One of these, sorted by id. At most one of them is a `Set`, and none is an `Alt`.
     Alt(Box<[ExprId]>),
     /// `body`, at least `min` and at most `max` times (`None`: no upper bound).
     Repeat {
-        /// What is repeated.
+        /// The body.
         body: ExprId,
-        /// The least number of repetitions; 0 where the body matches the empty string.
+        /// The least number of repetitions; 0 if the body matches the empty string.
         min: u32,
         /// The greatest number of repetitions.
         max: Option<u32>,
     },
-    /// All of these, sorted by id; at most one of them is a `Set` or a `Not`, none an `And`.
+    /// All of these, sorted by id. At most one of them is a `Set`, at most one is a `Not`, and none is an `And`.
     And(Box<[ExprId]>),
     /// Every byte string, well-formed UTF-8 or not, that is not in this set.
     Not(ExprId),
-    /// What an automaton that was built before accepts from one of its states, which is not the dead one.
+    /// The language that an existing automaton accepts from one of its states, which is not the dead one.
     Table {
-        /// A number in this arena.
+        /// The number of the automaton in this arena.
         table: u32,
         /// A state of the automaton.
         state: DfaState,
     },
 }
 
-/// What is known about an expression from its construction.
+/// Facts about an expression, known from its construction.
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     nullable: bool,
@@ -102,7 +102,7 @@ pub struct Exprs {
     facts: Vec<Facts>,
     index: HashTable<u32>,
     tables: Vec<Dfa>,
-    /// Bytes held by the operand lists and tables.
+    /// The bytes held by the operand lists and tables.
     lists: usize,
 }
 
@@ -113,7 +113,7 @@ impl Default for Exprs {
 }
 
 impl Exprs {
-    /// An arena that holds only the constants of [`ExprId`].
+    /// Creates an arena that contains only the constants of [`ExprId`].
     pub fn new() -> Self {
         let mut exprs = Self {
             nodes: Vec::new(),
@@ -133,31 +133,31 @@ impl Exprs {
         exprs
     }
 
-    /// The expression behind an id.
+    /// Returns the expression with an id.
     pub fn get(&self, id: ExprId) -> &Expr {
         &self.nodes[id.index()]
     }
 
-    /// How many expressions there are.
+    /// Returns the number of expressions.
     #[expect(clippy::len_without_is_empty, reason = "the constants are always there")]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether the empty string is in the language.
+    /// Checks whether the empty string is in the language.
     #[inline]
     pub fn is_nullable(&self, id: ExprId) -> bool {
         self.facts[id.index()].nullable
     }
 
-    /// Whether the expression uses neither intersection nor complement. Such an expression denotes the
-    /// empty language only if it is [`ExprId::NEVER`].
+    /// Checks whether the expression uses neither intersection nor complement. Such an expression denotes the empty
+    /// language only if it is [`ExprId::NEVER`].
     #[inline]
     pub fn is_plain(&self, id: ExprId) -> bool {
         self.facts[id.index()].plain
     }
 
-    /// Bytes held, roughly.
+    /// Returns the memory in bytes, approximately.
     pub fn memory(&self) -> usize {
         self.nodes.len() * (size_of::<Expr>() + size_of::<Facts>() + 8) + self.lists
     }
@@ -195,7 +195,7 @@ impl Exprs {
         let (mut sequences, mut from) = (Vec::new(), Some('\0'));
         for (start, end) in ranges {
             let Some(least) = from else { break };
-            // Overlaps are cut off, so that every character is spelled once.
+            // Overlaps are removed, so that every character is spelled once.
             let start = start.max(least);
             if start <= end {
                 utf8::push_sequences(start, end, &mut sequences);
@@ -206,8 +206,8 @@ impl Exprs {
         self.byte_tree(&sequences)
     }
 
-    /// Matches one of the sequences, whose heads are pairwise equal or disjoint, equal ones being
-    /// neighbours. The depth of the recursion is the length of a sequence, at most four.
+    /// Matches one of the sequences. Their heads must be pairwise equal or disjoint, with equal ones adjacent. The
+    /// depth of the recursion is the length of a sequence, at most four.
     fn byte_tree(&mut self, sequences: &[&[(u8, u8)]]) -> ExprId {
         let mut branches: Vec<(ExprId, ByteSet)> = Vec::new();
         for group in sequences.chunk_by(|a, b| a.first() == b.first()) {
@@ -235,7 +235,7 @@ impl Exprs {
         self.star(any)
     }
 
-    /// Matches one after the other.
+    /// Matches the parts one after another.
     pub fn concat(
         &mut self,
         parts: impl IntoIterator<Item = ExprId, IntoIter: DoubleEndedIterator>,
@@ -243,7 +243,7 @@ impl Exprs {
         parts.into_iter().rev().fold(ExprId::EMPTY, |tail, head| self.concat2(head, tail))
     }
 
-    /// Matches what an automaton matches that was built before. It becomes a part of whatever is built around it.
+    /// Matches the language of an existing automaton. It becomes a part of the automaton of any larger expression.
     ///
     /// ```
     /// use maskwright_automata::{Dfa, Exprs, Limits};
@@ -265,12 +265,12 @@ impl Exprs {
         self.table_at(table as u32, start)
     }
 
-    /// What a table matches from one of its states on.
+    /// Matches the language of a table from one of its states.
     pub(crate) fn table_at(&mut self, table: u32, state: DfaState) -> ExprId {
         if state == Dfa::DEAD { ExprId::NEVER } else { self.intern(Expr::Table { table, state }) }
     }
 
-    /// The automaton behind [`Expr::Table`].
+    /// Returns the automaton of an [`Expr::Table`].
     pub(crate) fn table_of(&self, table: u32) -> &Dfa {
         &self.tables[table as usize]
     }
@@ -285,14 +285,14 @@ impl Exprs {
         self.alt([body, ExprId::EMPTY])
     }
 
-    /// All sets of bytes that occur in the arena.
+    /// Returns all sets of bytes that occur in the arena.
     pub(crate) fn sets(&self) -> impl Iterator<Item = ByteSet> {
         let sets =
             self.nodes.iter().filter_map(|expr| if let Expr::Set(set) = expr { Some(*set) } else { None });
         sets.chain(self.tables.iter().flat_map(|dfa| dfa.classes().sets()))
     }
 
-    /// All sets of bytes that occur in an expression.
+    /// Returns all sets of bytes that occur in an expression.
     pub(crate) fn sets_of(&self, id: ExprId) -> Vec<ByteSet> {
         let mut seen = rustc_hash::FxHashSet::default();
         let (mut sets, mut work) = (Vec::new(), vec![id]);
@@ -319,7 +319,7 @@ impl Exprs {
         }
     }
 
-    /// The id of a normalised expression.
+    /// Returns the id of a normalized expression.
     pub(crate) fn intern(&mut self, expr: Expr) -> ExprId {
         let hash = FxBuildHasher.hash_one(&expr);
         let nodes = &self.nodes;

@@ -1,4 +1,4 @@
-//! Values grouped by a key, in one array: the edges of a graph by the state that they lead to.
+//! Values grouped by a key in one array, such as the edges of a graph by their target.
 
 use core::ops::Range;
 
@@ -11,13 +11,13 @@ use core::ops::Range;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Grouped<T> {
-    /// Where the values of each key begin, and where the last end.
+    /// The position of the first value of each key, and the end of the last one.
     pub(crate) firsts: Vec<u32>,
     pub(crate) values: Vec<T>,
 }
 
 impl<T: Copy + Default> Grouped<T> {
-    /// Groups pairs of a key below `keys` and a value. They are gone through twice; the values of a key keep their order.
+    /// Groups pairs of a key below `keys` and a value. Iterates over them twice; the values of a key keep their order.
     pub fn new(keys: usize, pairs: impl Iterator<Item = (u32, T)> + Clone) -> Self {
         let mut firsts = vec![0; keys + 1];
         for (key, _) in pairs.clone() {
@@ -35,12 +35,12 @@ impl<T: Copy + Default> Grouped<T> {
         Self { firsts, values }
     }
 
-    /// The values of a key.
+    /// Returns the values of a key.
     pub fn of(&self, key: u32) -> &[T] {
         self.within(key..key + 1)
     }
 
-    /// The values of some neighbouring keys, one key after the other.
+    /// Returns the values of a range of keys, in the order of the keys.
     pub fn within(&self, keys: Range<u32>) -> &[T] {
         &self.values[self.firsts[keys.start as usize] as usize..self.firsts[keys.end as usize] as usize]
     }

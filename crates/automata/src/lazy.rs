@@ -1,17 +1,16 @@
 //! A deterministic automaton that is built while it is used.
 //!
-//! Its states are the derivatives of an expression, so intersection and complement cost nothing up front:
-//! `.*a.{30}` has a billion states, and a text of a hundred bytes visits a hundred of them.
+//! Its states are the derivatives of an expression, so intersection and complement have no upfront cost: `.*a.{30}` has
+//! a billion states, and a text of a hundred bytes visits a hundred of them.
 //!
 //! # Dead states
 //!
-//! A caller must know at once when nothing can be accepted any more, and normalisation does not see that:
-//! `[ab]*c ∧ [ab]*d` is an expression like any other, but its language is empty. So a new state is kept
-//! only after it was shown to be *live*. Most are: they accept, or they have no ∧ and ¬ and are not
-//! [`ExprId::NEVER`]. For the others the automaton is explored, breadth first, until a live state turns up;
-//! then all states on the way there are live. If none does, everything that was explored is dead, and the
-//! automaton answers with state 0. Answers are remembered either way. Exploration is limited by
-//! [`Limits::steps`] for each question.
+//! A caller must know immediately when nothing can be accepted any more, and normalization does not detect that:
+//! `[ab]*c ∧ [ab]*d` is a normal expression, but its language is empty. So a new state is returned only after it was
+//! proved *live*. Most states are trivially live: they accept, or they have no ∧ and ¬ and are not [`ExprId::NEVER`].
+//! For the others the automaton is explored, breadth-first, until a live state is found; then all states on the path to
+//! it are live. If there is none, all explored states are dead, and the answer is state 0. Both answers are stored.
+//! Exploration is limited by [`Limits::steps`] for each query.
 
 use rustc_hash::FxHashMap;
 
@@ -46,8 +45,8 @@ pub struct LazyDfa {
     derivatives: Derivatives,
     numbers: FxHashMap<ExprId, u32>,
     states: Vec<State>,
-    /// One row per state, one column per class; [`NONE`] where the transition was not asked for yet. Cells
-    /// may name states that are not known to be live: only `resolve` makes an answer of them.
+    /// One row per state, one column per class; [`NONE`] where the transition is not computed yet. A cell may contain a
+    /// state that is not known to be live; only `resolve` turns it into an answer.
     table: Vec<u32>,
 }
 
@@ -69,8 +68,8 @@ impl LazyDfa {
     /// The state from which nothing is accepted.
     pub const DEAD: u32 = 0;
 
-    /// An automaton that has no states yet but the dead one. It may use what `limits` allow: states and bytes
-    /// over its whole life, steps for each question.
+    /// Creates an automaton without states except the dead one. `limits` apply to states and bytes over its whole
+    /// lifetime, and to the steps of each query.
     pub fn new(exprs: Exprs, limits: Limits) -> Self {
         let classes = ByteClasses::new(exprs.sets());
         let width = classes.len();
@@ -84,15 +83,15 @@ impl LazyDfa {
         }
     }
 
-    /// The state that accepts what an expression matches: the place to begin. The expression must come from
-    /// the arena that the automaton was made with. One automaton can serve many expressions.
+    /// Returns the state that accepts what an expression matches. Reading begins there. The expression must come from
+    /// the arena that the automaton was created with. One automaton can serve many expressions.
     pub fn state_of(&mut self, id: ExprId) -> Result<u32, LimitError> {
         let mut fuel = self.limits.fuel();
         let state = self.number(id)?;
         self.resolve(state, &mut fuel)
     }
 
-    /// The state after a byte.
+    /// Returns the state after a byte.
     #[inline]
     pub fn next(&mut self, state: u32, byte: u8) -> Result<u32, LimitError> {
         match self.peek(state, byte) {
@@ -101,7 +100,7 @@ impl LazyDfa {
         }
     }
 
-    /// The state after a byte, if that is known already.
+    /// Returns the state after a byte, if it is known already.
     #[inline]
     pub fn peek(&self, state: u32, byte: u8) -> Option<u32> {
         let target = self.table[self.cell(state, self.classes().class(byte))];
@@ -112,25 +111,25 @@ impl LazyDfa {
         }
     }
 
-    /// The state after some bytes.
+    /// Returns the state after some bytes.
     pub fn run(&mut self, state: u32, bytes: &[u8]) -> Result<u32, LimitError> {
         bytes.iter().try_fold(state, |state, &byte| self.next(state, byte))
     }
 
-    /// Whether what was read to get here is in the language.
+    /// Checks whether the bytes that lead to a state are in the language.
     #[inline]
     pub fn is_accepting(&self, state: u32) -> bool {
         self.exprs.is_nullable(self.states[state as usize].expr)
     }
 
-    /// Whether nothing can be accepted from here. States are checked before they are handed out, so this
-    /// is a comparison.
+    /// Checks whether nothing can be accepted from a state. States are resolved before they are returned, so this is
+    /// only a comparison.
     #[inline]
     pub fn is_dead(&self, state: u32) -> bool {
         state == Self::DEAD
     }
 
-    /// The bytes after which something can still be accepted.
+    /// Returns the bytes after which something can still be accepted.
     pub fn live(&mut self, state: u32) -> Result<ByteSet, LimitError> {
         let mut live = ByteSet::EMPTY;
         for (class, set) in self.classes().sets().into_iter().enumerate() {
@@ -142,8 +141,8 @@ impl LazyDfa {
         Ok(live)
     }
 
-    /// The shortest string, and the least of these, that leads from a state to an accepting one; `None` for
-    /// the dead state.
+    /// Returns the shortest string, and the least of these, that leads from a state to an accepting one; `None` for the
+    /// dead state.
     pub fn witness_from(&mut self, state: u32) -> Result<Option<Vec<u8>>, LimitError> {
         let mut fuel = self.limits.fuel();
         let accepts = |lazy: &Self, state| lazy.is_accepting(state);
@@ -153,18 +152,18 @@ impl LazyDfa {
         })
     }
 
-    /// The bytes that the automaton tells apart.
+    /// Returns the classes of bytes that the automaton distinguishes.
     pub fn classes(&self) -> &ByteClasses {
         self.derivatives.classes()
     }
 
-    /// How many states were built so far, the dead one included.
+    /// Returns the number of states built so far, including the dead one.
     #[expect(clippy::len_without_is_empty, reason = "the dead state is always there")]
     pub fn len(&self) -> usize {
         self.states.len()
     }
 
-    /// Bytes held, roughly.
+    /// Returns the memory in bytes, approximately.
     pub fn memory(&self) -> usize {
         let per_state = size_of::<State>() + size_of::<(ExprId, u32)>() + 1;
         self.exprs.memory()
@@ -180,7 +179,7 @@ impl LazyDfa {
         self.resolve(target, &mut fuel)
     }
 
-    /// The state itself if it is live, and the dead state if it is not.
+    /// Returns the state if it is live, and the dead state if it is not.
     fn resolve(&mut self, state: u32, fuel: &mut Fuel) -> Result<u32, LimitError> {
         if self.future(state) == Future::Unknown {
             let live = |lazy: &Self, state| lazy.future(state) == Future::Live;
@@ -208,7 +207,7 @@ impl LazyDfa {
         self.states[state as usize].future
     }
 
-    /// Looks for the nearest state with a property, breadth first, around dead states.
+    /// Searches for the nearest state with a property, breadth-first, avoiding dead states.
     fn search(
         &mut self,
         start: u32,
@@ -239,7 +238,7 @@ impl LazyDfa {
         Ok(Found::Nothing { explored: queue })
     }
 
-    /// The state after the bytes of a class, which may turn out to be dead.
+    /// Returns the state after the bytes of a class, which may turn out to be dead.
     fn step(&mut self, state: u32, class: u8, fuel: &mut Fuel) -> Result<u32, LimitError> {
         let cell = self.cell(state, class);
         if self.table[cell] == NONE {
@@ -250,7 +249,7 @@ impl LazyDfa {
         Ok(self.table[cell])
     }
 
-    /// The state of an expression, whatever its future.
+    /// Returns the state of an expression, which may be dead.
     fn number(&mut self, expr: ExprId) -> Result<u32, LimitError> {
         if let Some(&known) = self.numbers.get(&expr) {
             return Ok(known);
@@ -271,10 +270,10 @@ impl LazyDfa {
     }
 }
 
-/// The outcome of a search.
+/// The result of a search.
 enum Found {
-    /// The goal, and for each state the one before it and a byte that leads on.
+    /// The state that was found, and for each visited state its predecessor and a byte that leads to it.
     Path { came_from: FxHashMap<u32, (u32, u8)>, end: u32 },
-    /// There is no such state among those that can be reached.
+    /// No such state is reachable.
     Nothing { explored: Vec<u32> },
 }

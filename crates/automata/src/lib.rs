@@ -1,7 +1,7 @@
 //! Byte sets, UTF-8 ranges, NFAs, minimal DFAs and lazy derivative DFAs.
 //!
-//! This crate knows regular languages over bytes and nothing else: no grammars, no tokens. A language
-//! is written down as an expression in an arena, and an automaton is built from it:
+//! This crate is about regular languages over bytes and nothing else: it knows no grammars and no tokens. A language is
+//! written as an expression in an arena, and an automaton is built from it:
 //!
 //! ```
 //! use maskwright_automata::{ByteSet, Dfa, Exprs, Limits};
@@ -30,16 +30,14 @@
 //!      └──── derivatives, on demand ───────────────────────────────────► LazyDfa (grows, &mut)
 //! ```
 //!
-//! [`Dfa::build`] picks the way (`build.rs` says how). A [`Dfa`] is canonical: two expressions with the same language give
-//! equal automata, so `==` decides equality of languages. A [`LazyDfa`] is for languages whose whole
-//! automaton would be too large; it answers the same questions, and exactly the same way, as far as
-//! its [`Limits`] reach.
+//! [`Dfa::build`] chooses the construction (see `build.rs`). A [`Dfa`] is canonical: two expressions with the same
+//! language give equal automata, so `==` decides equality of languages. A [`LazyDfa`] is for languages whose whole
+//! automaton would be too large. It gives the same answers, as far as its [`Limits`] reach.
 //!
 //! # Invariants
 //!
-//! Nothing here recurses on the depth of an expression, nothing panics on any input, and every
-//! construction that can explode takes [`Limits`] and answers with a [`LimitError`]. Results do not
-//! depend on hash order.
+//! Nothing here recurses on the depth of an expression, and nothing panics on any input. Every construction that can
+//! explode takes [`Limits`] and may return a [`LimitError`]. Results do not depend on hash order.
 
 #[cfg(test)]
 mod agree;

@@ -1,30 +1,30 @@
-//! How much work and memory a construction may use, and the error when it would use more.
+//! Limits on the work and memory of a construction, and the error when they are exceeded.
 
 use core::fmt;
 
 use crate::stop::must_stop_now;
 
-/// What a construction may use. Limits are counted, not timed, so that the answer is the same on
-/// every machine.
+/// The resources that a construction may use. Limits are counted, not timed, so that the result is the same on every
+/// machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// States of an NFA, and states of a DFA.
+    /// The greatest number of states of an NFA, and of a DFA.
     pub states: usize,
-    /// Elementary steps: threads looked at by the subset construction, derivatives taken. For a lazy
-    /// automaton this is the fuel of one question, not of its whole life.
+    /// The greatest number of elementary steps: threads visited by the subset construction, derivatives computed. For a
+    /// lazy automaton this applies to each query, not to its whole lifetime.
     pub steps: usize,
-    /// Bytes of tables and expressions.
+    /// The greatest number of bytes of tables and expressions.
     pub bytes: usize,
 }
 
 impl Default for Limits {
-    /// 100,000 states, 10 million steps, 64 MiB: at most some tenths of a second.
+    /// Returns 100,000 states, 10 million steps, 64 MiB: at most some tenths of a second.
     fn default() -> Self {
         Self { states: 100_000, steps: 10_000_000, bytes: 64 << 20 }
     }
 }
 
-/// What ran out.
+/// The resource that ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Resource {
@@ -34,7 +34,7 @@ pub enum Resource {
     Steps,
     /// [`Limits::bytes`].
     Bytes,
-    /// The construction was told to [stop](crate::CancelToken).
+    /// Time: the construction was asked to [stop](crate::CancelToken).
     Time,
 }
 
@@ -56,12 +56,12 @@ pub struct LimitError {
 }
 
 impl LimitError {
-    /// What ran out.
+    /// Returns the resource that ran out.
     pub fn resource(&self) -> Resource {
         self.resource
     }
 
-    /// How much of it was allowed.
+    /// Returns how much of it was allowed.
     pub fn limit(&self) -> usize {
         self.limit
     }
@@ -86,7 +86,7 @@ impl fmt::Display for LimitError {
 impl core::error::Error for LimitError {}
 
 impl Limits {
-    /// Refuses more states than allowed, and any state if the work has to stop.
+    /// Fails if there are more states than allowed, or if the work has to stop.
     pub(crate) fn check_states(&self, states: usize) -> Result<(), LimitError> {
         if states.is_multiple_of(BETWEEN_LOOKS / 4) && must_stop_now() {
             return Err(STOPPED);
@@ -94,12 +94,12 @@ impl Limits {
         Self::check(states, self.states, Resource::States)
     }
 
-    /// Refuses more bytes than allowed.
+    /// Fails if there are more bytes than allowed.
     pub(crate) fn check_bytes(&self, bytes: usize) -> Result<(), LimitError> {
         Self::check(bytes, self.bytes, Resource::Bytes)
     }
 
-    /// A meter for [`Limits::steps`].
+    /// Creates a meter for [`Limits::steps`].
     pub(crate) fn fuel(&self) -> Fuel {
         Fuel { used: 0, limit: self.steps, look: BETWEEN_LOOKS }
     }
@@ -112,20 +112,20 @@ impl Limits {
 
 const STOPPED: LimitError = LimitError { resource: Resource::Time, limit: 0 };
 
-/// After so many steps a construction looks whether it has to stop: a few times in a millisecond.
+/// The number of steps after which a construction checks whether it has to stop: a few times per millisecond.
 const BETWEEN_LOOKS: usize = 4_096;
 
-/// Counts steps.
+/// A counter of steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fuel {
     used: usize,
     limit: usize,
-    /// When to look again whether the work has to stop.
+    /// The number of steps at which to check again whether the work has to stop.
     look: usize,
 }
 
 impl Fuel {
-    /// Spends some steps, or says that there are not enough left.
+    /// Spends some steps. Fails if there are not enough left, or if the work has to stop.
     #[inline]
     pub(crate) fn spend(&mut self, steps: usize) -> Result<(), LimitError> {
         self.used = self.used.saturating_add(steps);

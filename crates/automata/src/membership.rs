@@ -1,9 +1,9 @@
-//! Which of several languages a text can lie in at the same time.
+//! Finds the combinations of languages that a text can be in at the same time.
 //!
-//! n languages divide all texts into up to 2ⁿ sets, by the languages that a text is in. Most of them are empty as a rule: where every language
-//! has a prefix of its own there are n + 1. Asking for each set whether it is empty would take 2ⁿ questions. Here all languages are read
-//! together, once: a state is the list of what is left of each language that is still alive, and every state says
-//! which set the text is in that leads there.
+//! n languages divide all texts into up to 2ⁿ sets, by the languages that contain a text. Usually most of these sets
+//! are empty: if every language has its own prefix, n + 1 are not. Testing each set for emptiness would take 2ⁿ tests.
+//! Instead all languages are read together, once. A state lists what remains of each language that is still alive, so
+//! it determines the set of the texts that lead to it.
 //!
 //! ```text
 //!   x.*   .*z          ─x─▶  .*   .*z         inside the first
@@ -15,7 +15,7 @@ use rustc_hash::FxHashSet;
 use crate::derivative::Derivatives;
 use crate::{ByteClasses, ExprId, Exprs, LimitError, Limits};
 
-/// A set of languages that some text is in, and in no other.
+/// A set of languages such that some text is in all of them and in no other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Membership {
     /// For each language, whether the text is in it.
@@ -24,16 +24,16 @@ pub struct Membership {
     pub witness: Vec<u8>,
 }
 
-/// What [`memberships`] found.
+/// The result of [`memberships`].
 #[derive(Clone, Debug)]
 pub struct Memberships {
-    /// Those with the shortest texts first.
+    /// The combinations, those with the shortest texts first.
     pub found: Vec<Membership>,
-    /// How many states were needed to tell them apart.
+    /// The number of states that were needed to distinguish them.
     pub states: usize,
 }
 
-/// Finds the sets of languages that texts of `universe` can be in. Stops after more than `most` of them.
+/// Finds the sets of languages that texts of `universe` can be in. Stops when more than `most` are found.
 ///
 /// ```
 /// use maskwright_automata::{Exprs, Limits, memberships};
@@ -88,7 +88,7 @@ pub fn memberships(
             fuel.spend(state.len())?;
             let class = class as u8;
             let mut next = Vec::with_capacity(state.len());
-            // The universe first: where it ends, nothing else matters.
+            // The universe comes first: where it is dead, the rest does not matter.
             for &(number, expr) in state.iter().rev() {
                 let after = derivatives.derive(exprs, expr, class, limits, &mut fuel)?;
                 if after != ExprId::NEVER {
@@ -114,7 +114,7 @@ pub fn memberships(
     Ok(Memberships { found, states: states.len() })
 }
 
-/// The bytes that lead to a state.
+/// Returns the bytes that lead to a state.
 fn trace_back(came_from: &[(u32, u8)], mut at: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while at != 0 {

@@ -1,24 +1,23 @@
-//! From any deterministic automaton to the one minimal, trimmed, canonical automaton of its language.
+//! Turns a deterministic automaton into the minimal, trimmed, canonical automaton of its language.
 //!
-//! 1. *Trim*: states from which nothing can be accepted go, and with them their transitions.
-//! 2. *Merge*: states with the same future become one. A few rounds after E. Moore come first: states are
-//!    told apart by hashes of where their transitions lead, which is one pass over the table a round, and
-//!    most automata need only a handful. Long chains need as many rounds as they are long; when a round gains
-//!    little, it goes on after A. Valmari ("Fast brief practical DFA minimization", 2012). Two partitions
-//!    refine each other: *blocks* of states, and *cords* of transitions with the same byte class into the
-//!    same block. A block is split when a cord leaves only some of its states; a cord is split when only
-//!    some of its transitions enter a block. Of the two parts of a split the smaller one is new and causes
-//!    further work, which bounds the whole by O(m log m) for m transitions. Missing transitions need no sink
-//!    state.
-//! 3. *Number*: breadth first from the start, by ascending byte, after the dead state 0. Byte classes that no state
-//!    tells apart are merged. Both depend on the language alone.
+//! 1. *Trim*: removes the states from which nothing can be accepted, and their transitions.
+//! 2. *Merge*: states with the same future become one. A few rounds of E. Moore's algorithm come first. They
+//!    distinguish states by hashes of the targets of their transitions, which takes one pass over the table per round,
+//!    and most automata need only a handful of rounds. Long chains need as many rounds as they are long; so when a
+//!    round gains little, A. Valmari's algorithm takes over ("Fast brief practical DFA minimization", 2012). Two
+//!    partitions refine each other: *blocks* of states, and *cords* of transitions with the same byte class into the
+//!    same block. A block is split when a cord leaves only some of its states; a cord is split when only some of its
+//!    transitions enter a block. The smaller part of each split is new and causes further work, which bounds the total
+//!    by O(m log m) for m transitions. Missing transitions need no sink state.
+//! 3. *Number*: breadth-first from the start, by ascending byte, after the dead state 0. Byte classes that no state
+//!    distinguishes are merged. Both depend on the language alone.
 
 use rustc_hash::FxHashMap;
 
 use crate::determinize::NONE;
 use crate::{Dfa, DfaState, Draft, Grouped};
 
-/// The minimal automaton of the draft's language.
+/// Builds the minimal automaton of the draft's language.
 pub fn minimize(draft: &Draft) -> Dfa {
     let live = live_states(draft);
     if !live.first().is_some_and(|&live| live) {
@@ -28,7 +27,7 @@ pub fn minimize(draft: &Draft) -> Dfa {
     number(draft, &blocks)
 }
 
-/// Which states can reach an accepting one.
+/// Finds the states that can reach an accepting one.
 fn live_states(draft: &Draft) -> Vec<bool> {
     let width = draft.classes.len();
     let edges = draft.table.iter().enumerate().filter(|edge| *edge.1 != NONE);
@@ -45,7 +44,7 @@ fn live_states(draft: &Draft) -> Vec<bool> {
     live
 }
 
-/// The number of the block of each state; [`NONE`] for dead states.
+/// Computes the number of the block of each state; [`NONE`] for dead states.
 fn equivalent_states(draft: &Draft, live: &[bool]) -> Vec<u32> {
     let accepting = draft.accepting.iter().zip(live);
     let mut blocks: Vec<u32> =
@@ -64,8 +63,8 @@ fn equivalent_states(draft: &Draft, live: &[bool]) -> Vec<u32> {
     }
 }
 
-/// Splits blocks whose states lead into different blocks, and counts them. States that a hash confuses stay
-/// together, so that blocks are never finer than they should be.
+/// Splits blocks whose states lead into different blocks, and counts them. States with colliding hashes stay together,
+/// so blocks are never too fine.
 fn refine(draft: &Draft, blocks: &[u32]) -> (Vec<u32>, usize) {
     let width = draft.classes.len();
     let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
@@ -79,10 +78,10 @@ fn refine(draft: &Draft, blocks: &[u32]) -> (Vec<u32>, usize) {
     (next_blocks, numbers.len())
 }
 
-/// An odd number without pattern: the golden ratio.
+/// The golden ratio as an odd number: its bits have no pattern.
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Whether all states of a block agree on acceptance and on the blocks that their transitions lead to.
+/// Checks whether all states of a block agree on acceptance and on the blocks that their transitions lead to.
 fn is_stable(draft: &Draft, blocks: &[u32], count: usize) -> bool {
     let width = draft.classes.len();
     let row = |state: usize| draft.table[state * width..][..width].iter().map(|&head| block_of(blocks, head));
@@ -145,14 +144,15 @@ fn refine_fully(draft: &Draft, blocks: &[u32], count: usize) -> Vec<u32> {
     dense.iter().map(|&state| if state == NONE { NONE } else { blocks.part_of(state) }).collect()
 }
 
-/// Numbers the blocks breadth first from that of state 0 and writes the final automaton. Dead states have no block, [`NONE`].
+/// Numbers the blocks breadth-first from that of state 0 and builds the final automaton. Dead states have no block
+/// ([`NONE`]).
 pub(crate) fn number(draft: &Draft, blocks: &[u32]) -> Dfa {
     if blocks[0] == NONE {
         return Dfa::never();
     }
     let width = draft.classes.len();
     let count = blocks.iter().filter(|&&block| block != NONE).max().map_or(0, |&last| last as usize + 1);
-    // Number 0 is the dead state; `order` holds a member of each block, in order of its number.
+    // Number 0 is the dead state. `order` contains a member of each block, in the order of their numbers.
     let mut numbers = vec![NONE; count];
     numbers[blocks[0] as usize] = 1;
     let mut order: Vec<usize> = vec![0];
@@ -178,8 +178,8 @@ pub(crate) fn number(draft: &Draft, blocks: &[u32]) -> Dfa {
     Dfa::freeze(&draft.classes, &rows, accepting.collect())
 }
 
-/// A partition of `0..n` that is refined by marking elements and splitting the parts that hold marked and
-/// unmarked ones. The elements of a part are neighbours; its marked ones come first.
+/// A partition of `0..n` that is refined by marking elements and splitting the parts that contain marked and unmarked
+/// ones. The elements of a part are contiguous, with the marked ones first.
 struct Partition {
     elements: Vec<u32>,
     location: Vec<u32>,
@@ -191,7 +191,7 @@ struct Partition {
 }
 
 impl Partition {
-    /// The partition in which each element has the given part; parts may be empty.
+    /// Creates the partition in which each element has the given part. Parts may be empty.
     fn new(part_of: Vec<u32>, parts: usize) -> Self {
         let grouped = Grouped::new(parts, (0..).zip(&part_of).map(|(element, &part)| (part, element)));
         let mut location = vec![0; part_of.len()];
@@ -237,7 +237,7 @@ impl Partition {
         self.marked[part] += 1;
     }
 
-    /// Splits the touched parts; the smaller half of each gets a new number. Unmarks everything.
+    /// Splits the touched parts; the smaller part of each gets a new number. Unmarks everything.
     fn split(&mut self) {
         while let Some(part) = self.touched.pop() {
             let part = part as usize;

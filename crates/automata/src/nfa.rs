@@ -1,7 +1,7 @@
 //! Thompson's construction: from an expression without ∧ and ¬ to a nondeterministic automaton.
 //!
-//! The automaton is built backwards. `compile(x, next)` makes states that read `x` and go on at `next`,
-//! and returns where to enter; a sequence compiles its tail first, and its head against that:
+//! The automaton is built backwards. `compile(x, next)` creates states that read `x` and continue at `next`, and
+//! returns the entry state. A sequence compiles its tail first, and then its head against that entry:
 //!
 //! ```text
 //! compile(x·y, next)   = compile(x, compile(y, next))
@@ -10,12 +10,12 @@
 //! compile(x{2,4},next) = x → x → fork[x → fork[x → next, next], next]
 //! ```
 //!
-//! There is nothing to patch later, and since expressions are hash-consed, equal pieces with the same
-//! continuation are built once: all words that end in `…ation` share these five states.
+//! Nothing is patched later. Expressions are hash-consed, so equal parts with the same continuation are built once: all
+//! words that end in `…ation` share these five states.
 //!
-//! A counted repetition has a copy of its body for each round. In `x{0,9}`, whatever can be read from a place of the eighth
-//! round can be read from the same place of the seventh as well, since more rounds are left there. Such copies are remembered
-//! ([`Copies`]), so that sets of states need only the best one of each place.
+//! A counted repetition has a copy of its body for each round. In `x{0,9}`, everything that can be read from a place of
+//! the eighth round can be read from the same place of the seventh as well, because more rounds are left there. Such
+//! copies are recorded ([`Copies`]), so that sets of states need only the best copy of each place.
 
 use rustc_hash::FxHashMap;
 
@@ -24,14 +24,14 @@ use crate::{ByteSet, Dfa, DfaState, Expr, ExprId, Exprs, LimitError, Limits};
 /// A state of an [`Nfa`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NfaState {
-    /// Reads a byte of the set with this number and goes on at `next`.
+    /// Reads a byte of the set with this number and continues at `next`.
     Read {
         /// A position in [`Nfa::sets`].
         set: u32,
         /// The state after the byte.
         next: u32,
     },
-    /// Goes on at any of these without reading.
+    /// Continues at any of these without reading.
     Fork(Box<[u32]>),
     /// The whole input was read.
     Accept,
@@ -56,17 +56,18 @@ pub struct Nfa {
     copies: Vec<Copies>,
 }
 
-/// Copies of one body, of which one can do whatever the others can: the same states with the same targets, but for what follows.
+/// Copies of one body: the same states with the same targets, except for what follows. Each copy can do everything that
+/// the worse ones can.
 #[derive(Clone, Debug)]
 pub(crate) struct Copies {
-    /// Where each copy begins, from the best to the worst.
+    /// The first state of each copy, from the best to the worst.
     pub(crate) starts: Vec<u32>,
-    /// How many states each has.
+    /// The number of states of each copy.
     pub(crate) len: u32,
 }
 
 impl Nfa {
-    /// The automaton of an expression, or `None` where the expression uses intersection or complement.
+    /// Builds the automaton of an expression. Returns `None` if the expression uses intersection or complement.
     pub fn build(exprs: &Exprs, id: ExprId, limits: &Limits) -> Result<Option<Self>, LimitError> {
         if !exprs.is_plain(id) {
             return Ok(None);
@@ -74,7 +75,7 @@ impl Nfa {
         Self::build_around(exprs, id, &FxHashMap::default(), limits).map(Some)
     }
 
-    /// The automaton of an expression whose intersections and complements were built before; they become parts
+    /// Builds the automaton of an expression whose intersections and complements are already built. They become parts
     /// of it.
     pub(crate) fn build_around(
         exprs: &Exprs,
@@ -99,33 +100,33 @@ impl Nfa {
         Ok(Self { states: compiler.states, sets: compiler.sets, start, copies: compiler.copies })
     }
 
-    /// Places of which one is better than the others.
+    /// Returns the groups of copies, in each of which some copies are better than others.
     pub(crate) fn copies(&self) -> &[Copies] {
         &self.copies
     }
 
-    /// Where reading begins.
+    /// Returns the start state.
     pub fn start(&self) -> u32 {
         self.start
     }
 
-    /// The states; a state's number is its position.
+    /// Returns the states; a state's number is its position.
     pub fn states(&self) -> &[NfaState] {
         &self.states
     }
 
-    /// The different sets of bytes that the states read.
+    /// Returns the different sets of bytes that the states read.
     pub fn sets(&self) -> &[ByteSet] {
         &self.sets
     }
 
-    /// How many states there are.
+    /// Returns the number of states.
     #[expect(clippy::len_without_is_empty, reason = "there is always the accepting state")]
     pub fn len(&self) -> usize {
         self.states.len()
     }
 
-    /// Whether the automaton accepts the bytes, by following all threads at once.
+    /// Checks whether the automaton accepts the bytes, by following all threads at once.
     pub fn matches(&self, bytes: &[u8]) -> bool {
         let mut closure = Closure::new(self);
         let mut threads = Vec::new();
@@ -144,15 +145,15 @@ impl Nfa {
     }
 }
 
-/// Finds which reading states can be entered without reading.
+/// Finds the reading states that can be entered without reading.
 #[derive(Debug)]
 pub(crate) struct Closure<'a> {
     nfa: &'a Nfa,
-    /// The round in which a state was last seen; there is no need to clear it between rounds.
+    /// The round in which each state was last seen, so that nothing has to be cleared between rounds.
     seen: Vec<u32>,
     round: u32,
     work: Vec<u32>,
-    /// How many states the last round looked at.
+    /// The number of states visited in the last round.
     visited: usize,
 }
 
@@ -161,8 +162,8 @@ impl<'a> Closure<'a> {
         Self { nfa, seen: vec![0; nfa.states.len()], round: 0, work: Vec::new(), visited: 0 }
     }
 
-    /// Replaces `threads` by the reading states that are reached from `targets`, and the accepting one, sorted. Says
-    /// whether the accepting state is among them.
+    /// Replaces `threads` with the reading states that are reached from `targets`, and the accepting one, sorted.
+    /// Returns whether the accepting state is among them.
     pub(crate) fn expand(&mut self, targets: &[u32], threads: &mut Vec<u32>) -> bool {
         self.round += 1;
         self.visited = 0;
@@ -187,13 +188,13 @@ impl<'a> Closure<'a> {
         accepts
     }
 
-    /// The cost of the last round.
+    /// Returns the cost of the last round.
     pub(crate) fn visited(&self) -> usize {
         self.visited
     }
 }
 
-/// The construction, on an explicit stack of tasks. A task that has a value leaves it in `entry`.
+/// The construction, on an explicit stack of tasks. A task that produces a state leaves it in `entry`.
 struct Compiler<'a> {
     exprs: &'a Exprs,
     built: &'a FxHashMap<ExprId, Dfa>,
@@ -204,7 +205,7 @@ struct Compiler<'a> {
     memo: FxHashMap<(ExprId, u32), u32>,
     tasks: Vec<Task>,
     branches: Vec<u32>,
-    /// The rounds of the repetitions that are being compiled: where the states of each begin and end, and what follows it.
+    /// The rounds of the repetitions that are being compiled: the range of the states of each, and what follows it.
     rounds: Vec<Vec<Round>>,
     copies: Vec<Copies>,
 }
@@ -218,42 +219,43 @@ struct Round {
 }
 
 enum Task {
-    /// Compile an expression against a continuation.
+    /// Compiles an expression against a continuation.
     Expr(ExprId, u32),
-    /// Compile an expression against the last entry.
+    /// Compiles an expression against the last entry.
     Before(ExprId),
-    /// Remember the last entry as that of the expression with this continuation.
+    /// Stores the last entry as that of the expression with this continuation.
     Remember(ExprId, u32),
-    /// Keep the last entry as a branch.
+    /// Adds the last entry to the branches.
     Branch,
-    /// Make a fork of the last branches, as many as this.
+    /// Makes a fork of the last branches, as many as this.
     Fork(usize),
-    /// Compile the body against the last entry, make it optional, and go on `left - 1` times.
+    /// Compiles the body against the last entry, makes it optional, and repeats that `left - 1` times.
     Optional {
         body: ExprId,
         left: u32,
         exit: u32,
     },
-    /// Make the last entry optional: it or the exit.
+    /// Makes the last entry optional: a fork to it or the exit.
     MakeOptional {
         exit: u32,
     },
-    /// Compile the body against the last entry, `left` times.
+    /// Compiles the body against the last entry, `left` times.
     Mandatory {
         body: ExprId,
         left: u32,
     },
-    /// The last entry is the body of a loop whose fork exists already.
+    /// Completes the existing fork of a loop. The last entry is the loop's body.
     CloseLoop {
         fork: u32,
         exit: u32,
     },
-    /// A round of a repetition begins, with what follows it, and ends.
+    /// Marks the beginning of a round of a repetition; `EndRound` marks its end. `next` is what follows the round.
     BeginRound {
         next: u32,
     },
     EndRound,
-    /// The rounds of a repetition are complete; so many of them are optional. `None` stands for a loop and its mandatory rounds.
+    /// Compares the rounds of a repetition. `optional` is the number of optional rounds, or `None` for a loop and its
+    /// mandatory rounds.
     Compare {
         optional: Option<u32>,
     },
@@ -320,9 +322,9 @@ impl Compiler<'_> {
         self.tasks.extend([Task::EndRound, Task::Expr(body, next), Task::BeginRound { next }]);
     }
 
-    /// Remembers the rounds of a repetition that are copies of one another. Of optional rounds the last one is the best, because more of them follow. Of
-    /// a loop and its mandatory rounds the loop is, because least must follow. How many mandatory rounds follow in front of optional ones makes none of
-    /// them better.
+    /// Records the rounds of a repetition that are copies of one another. Of optional rounds, the last one compiled is
+    /// the best, because most rounds follow it. Of a loop and its mandatory rounds, the loop is the best, because least
+    /// must follow. Mandatory rounds before optional ones are not compared: none of them is better.
     fn compare(&mut self, mut rounds: Vec<Round>, optional: Option<u32>) {
         if let Some(optional) = optional {
             rounds.truncate(optional as usize);
@@ -340,7 +342,7 @@ impl Compiler<'_> {
         self.copies.append(&mut found);
     }
 
-    /// Whether two rounds have the same states with the same targets, but for what follows them.
+    /// Checks whether two rounds have the same states with the same targets, except for what follows them.
     fn are_copies(&self, one: Round, other: Round) -> bool {
         let len = one.end - one.begin;
         let same = |from: u32, to: u32| {
@@ -364,7 +366,7 @@ impl Compiler<'_> {
         len == other.end - other.begin && (0..len).all(are_alike)
     }
 
-    /// Compiles an expression at once, or leaves tasks that will.
+    /// Compiles an expression immediately, or pushes tasks for it.
     fn start(&mut self, id: ExprId, next: u32) -> Result<Option<u32>, LimitError> {
         if let Some(&known) = self.memo.get(&(id, next)) {
             return Ok(Some(known));
@@ -383,7 +385,7 @@ impl Compiler<'_> {
                 let built = self.built;
                 let entry = match built.get(&id) {
                     Some(dfa) => self.embed(dfa, dfa.start(), next)?,
-                    // A caller that does not build them first has none of them.
+                    // The caller must build them first. An unbuilt one is treated as the empty language.
                     None => self.push(NfaState::Fork(Box::default()))?,
                 };
                 self.memo.insert((id, next), entry);
@@ -425,7 +427,8 @@ impl Compiler<'_> {
         Ok(None)
     }
 
-    /// The states of a deterministic automaton; its accepting ones go on at `next`. Returns where `start` is.
+    /// Adds the states of a deterministic automaton. Its accepting states continue at `next`. Returns the state for
+    /// `start`.
     fn embed(&mut self, dfa: &Dfa, start: DfaState, next: u32) -> Result<u32, LimitError> {
         let first = self.states.len() as u32;
         for _ in 0..dfa.len() {

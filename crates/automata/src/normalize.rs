@@ -1,18 +1,18 @@
-//! The constructors that normalise: concatenation, alternation, repetition, intersection, complement.
+//! The constructors that normalize: concatenation, alternation, repetition, intersection, complement.
 //!
-//! Every rule is an equation of languages, so that it never changes what an expression means. Together
-//! they make alternation and intersection associative, commutative and idempotent, which is what
-//! Brzozowski's theorem asks for: an expression then has finitely many derivatives. The others keep the
-//! number small. Two of them matter in practice:
+//! Every rule is an equation of languages, so it never changes what an expression means. Together the rules make
+//! alternation and intersection associative, commutative and idempotent, which Brzozowski's theorem requires: an
+//! expression then has finitely many derivatives. The other rules keep the number small. Two of them matter in
+//! practice:
 //!
-//! * `x{a,b}·t | x{c,d}·t` is one repetition when the ranges touch. Without it the states of `.*a.{0,20}`
+//! * `x{a,b}·t | x{c,d}·t` becomes one repetition when the ranges touch. Without this rule the states of `.*a.{0,20}`
 //!   are sets of counters, a million of them; with it there are 22.
-//! * `¬x ∧ ¬y` is `¬(x | y)`: "none of these names" stays one complement, however many names there are.
+//! * `¬x ∧ ¬y` becomes `¬(x | y)`: "none of these names" stays one complement, for any number of names.
 
 use crate::{ByteSet, Expr, ExprId, Exprs};
 
 impl Exprs {
-    /// Matches `a` and then `b`.
+    /// Matches `a` followed by `b`.
     pub fn concat2(&mut self, a: ExprId, b: ExprId) -> ExprId {
         if a == ExprId::NEVER || b == ExprId::NEVER {
             return ExprId::NEVER;
@@ -26,7 +26,7 @@ impl Exprs {
         heads.into_iter().rev().fold(b, |tail, head| self.prepend(head, tail))
     }
 
-    /// A sequence whose head is no sequence.
+    /// Builds a sequence whose head is not a sequence.
     fn prepend(&mut self, head: ExprId, tail: ExprId) -> ExprId {
         match (head, tail) {
             (ExprId::EMPTY, other) | (other, ExprId::EMPTY) => other,
@@ -54,7 +54,7 @@ impl Exprs {
         Some(self.concat2(joined, rest))
     }
 
-    /// The head and the tail of a sequence; the empty string is the tail of everything else.
+    /// Returns the head and the tail of a sequence. The tail of everything else is the empty string.
     fn split_head(&self, id: ExprId) -> (ExprId, ExprId) {
         match *self.get(id) {
             Expr::Concat(head, tail) => (head, tail),
@@ -62,7 +62,7 @@ impl Exprs {
         }
     }
 
-    /// Matches one of these.
+    /// Matches one of the parts.
     pub fn alt(&mut self, parts: impl IntoIterator<Item = ExprId>) -> ExprId {
         let mut flat: Vec<ExprId> = Vec::new();
         for part in parts {
@@ -138,13 +138,13 @@ impl Exprs {
         }
     }
 
-    /// Matches `body` at least `min` and at most `max` times; nothing if `max` lies below `min`.
+    /// Matches `body` at least `min` and at most `max` times; nothing if `max` is less than `min`.
     pub fn repeat(&mut self, mut body: ExprId, mut min: u32, mut max: Option<u32>) -> ExprId {
         if max.is_some_and(|max| max < min) {
             return ExprId::NEVER;
         }
         loop {
-            // A body that may be empty can always stand for a missing repetition.
+            // A body that matches the empty string can replace a missing repetition.
             if self.is_nullable(body) {
                 min = 0;
             }
@@ -163,7 +163,7 @@ impl Exprs {
         }
     }
 
-    /// `(x{i,j}){min,max}` as one repetition of `x`, where there is one: the sums of `min` to `max` numbers
+    /// Returns `(x{i,j}){min,max}` as one repetition of `x`, if there is one: the sums of `min` to `max` numbers
     /// between `i` and `j` must have no gap.
     fn collapse(&self, body: ExprId, min: u32, max: Option<u32>) -> Option<(ExprId, u32, Option<u32>)> {
         let Expr::Repeat { body: inner, min: i, max: j } = *self.get(body) else { return None };
@@ -178,7 +178,7 @@ impl Exprs {
         Some((inner, min.checked_mul(i)?, high))
     }
 
-    /// The same alternatives without the empty string, where it is one of them by itself.
+    /// Removes the empty string from the alternatives, where it is one of them.
     fn without_empty(&mut self, id: ExprId) -> ExprId {
         match self.get(id) {
             Expr::Alt(parts) if parts.contains(&ExprId::EMPTY) => {
@@ -190,7 +190,7 @@ impl Exprs {
         }
     }
 
-    /// Matches what every operand matches; everything, if there is none.
+    /// Matches what all parts match; everything if there are no parts.
     pub fn and(&mut self, parts: impl IntoIterator<Item = ExprId>) -> ExprId {
         let mut flat: Vec<ExprId> = Vec::new();
         for part in parts {
@@ -250,7 +250,7 @@ impl Exprs {
         }
     }
 
-    /// Whether some `x` stands beside `¬x` in a sorted list.
+    /// Checks whether a sorted list contains both `x` and `¬x`.
     fn has_opposites(&self, sorted: &[ExprId]) -> bool {
         sorted.iter().any(|&part| match *self.get(part) {
             Expr::Not(inner) => sorted.binary_search(&inner).is_ok(),
@@ -268,7 +268,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// Whether the union with a part that begins no earlier is again one range.
+    /// Checks whether the union with `next`, which must not begin earlier, is one range again.
     fn touches(&self, next: &Self) -> bool {
         self.body == next.body
             && self.tail == next.tail

@@ -9,23 +9,23 @@ use crate::minimize::number;
 use crate::{ByteClasses, Dfa, DfaState, Draft, LimitError, Limits, minimize};
 
 impl Dfa {
-    /// What both automata accept.
+    /// Returns the automaton of what both accept.
     pub fn intersection(&self, other: &Self, limits: &Limits) -> Result<Self, LimitError> {
         self.combine(other, |a, b| a && b, limits)
     }
 
-    /// What either automaton accepts.
+    /// Returns the automaton of what either accepts.
     pub fn union(&self, other: &Self, limits: &Limits) -> Result<Self, LimitError> {
         self.combine(other, |a, b| a || b, limits)
     }
 
-    /// What this automaton accepts and the other does not.
+    /// Returns the automaton of what this one accepts and the other does not.
     pub fn difference(&self, other: &Self, limits: &Limits) -> Result<Self, LimitError> {
         self.combine(other, |a, b| a && !b, limits)
     }
 
-    /// Every byte string that this automaton does not accept. The same states tell the same texts apart, so they are
-    /// only numbered anew: the dead state accepts everything now, and what accepted everything is dead.
+    /// Returns the automaton of every byte string that this one does not accept. The states are only renumbered: the
+    /// dead state accepts everything now, and the state that accepted everything is dead.
     pub fn complement(&self, limits: &Limits) -> Result<Self, LimitError> {
         let (classes, count) = (self.classes().clone(), self.len() as u32);
         let width = classes.len();
@@ -45,7 +45,7 @@ impl Dfa {
         Ok(number(&draft, &blocks))
     }
 
-    /// What is accepted when `accepts` says so about the two answers. Pairs of states are built as they are
+    /// Builds the product automaton. `accepts` combines the two answers. Pairs of states are created when they are
     /// reached.
     fn combine(
         &self,
@@ -59,8 +59,8 @@ impl Dfa {
         Self::explore(classes, (self.start(), other.start()), accepting, step, limits)
     }
 
-    /// The automaton of a transition function: states are built as they are reached from `start`. Bytes of one class must
-    /// lead the same way from every state, and `None` is a state from which nothing is accepted.
+    /// Builds the automaton of a transition function. States are created when they are reached from `start`. Bytes of
+    /// one class must have the same target from every state; `None` is a state from which nothing is accepted.
     ///
     /// ```
     /// use maskwright_automata::{ByteClasses, ByteSet, Dfa, Limits};

@@ -1,8 +1,8 @@
-//! Cancelling long work.
+//! Cancels long-running work.
 //!
-//! [`Limits`](crate::Limits) count steps, so the same input has the same fate on every machine. A caller can also have a deadline, or
-//! lose interest: then it cancels a [`CancelToken`]. The token is not passed through the options of every layer. The thread that works
-//! carries it ([`with_cancel`]), and long loops ask [`must_stop`].
+//! [`Limits`](crate::Limits) count steps, so the same input has the same result on every machine. A caller may also
+//! have a deadline, or lose interest: then it cancels a [`CancelToken`]. The token is not passed through the options of
+//! every layer. The working thread carries it ([`with_cancel`]), and long loops check [`must_stop`].
 //!
 //! ```
 //! use maskwright_automata::{CancelToken, must_stop, with_cancel};
@@ -21,17 +21,17 @@
 //! });
 //! assert!(rounds > 5 && stop.is_cancelled());
 //! ```
-//! A cancelled construction fails as it does at a limit. Its result is incomplete: throw it away.
+//! A canceled construction fails like one that reaches a limit. Its result is incomplete and must be discarded.
 
 use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// One in so many calls of [`must_stop`] reads the clock.
+/// One of this many calls of [`must_stop`] reads the clock.
 const PATIENCE: u32 = 32;
 
-/// Tells a piece of work to end early. Clones of the `Arc` share the state.
+/// A request to end a piece of work early. Clones of the `Arc` share the state.
 #[derive(Debug, Default)]
 pub struct CancelToken {
     asked: AtomicBool,
@@ -41,31 +41,32 @@ pub struct CancelToken {
 }
 
 impl CancelToken {
-    /// A token that is not cancelled, without a deadline.
+    /// Creates a token that is not canceled and has no deadline.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Asks for the work to end.
+    /// Requests that the work ends.
     pub fn cancel(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Lets the work last no longer than this from now on. Only the first call counts.
+    /// Sets a deadline this far from now. Only the first call has an effect.
     pub fn after(&self, time: Duration) {
         if let Some(deadline) = Instant::now().checked_add(time) {
             self.deadline.get_or_init(|| deadline);
         }
     }
 
-    /// Has the thread that works call a function once, if the work takes longer than this from now on: it may make room for others. Only the first call counts.
+    /// Makes the working thread call a function once if the work takes longer than this from now on; the function may
+    /// make room for other work. Only the first call has an effect.
     pub fn when_slow(&self, time: Duration, then: fn()) {
         if let Some(moment) = Instant::now().checked_add(time) {
             self.slow.get_or_init(|| (moment, then));
         }
     }
 
-    /// Whether the function of [`Self::when_slow`] was called.
+    /// Checks whether the function of [`Self::when_slow`] was called.
     pub fn is_slow(&self) -> bool {
         self.is_slow.load(Ordering::Relaxed)
     }
@@ -79,12 +80,12 @@ impl CancelToken {
         }
     }
 
-    /// Whether [`Self::cancel`] was called.
+    /// Checks whether [`Self::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Whether the time is over.
+    /// Checks whether the deadline has passed.
     pub fn is_late(&self) -> bool {
         self.deadline.get().is_some_and(|deadline| Instant::now() >= *deadline)
     }
@@ -95,9 +96,9 @@ thread_local! {
     static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Does some work on this thread that ends early if it is asked to. Such work may hold other such work.
+/// Runs some work on this thread that the token can end early. Calls may be nested.
 pub fn with_cancel<T>(stop: &Arc<CancelToken>, work: impl FnOnce() -> T) -> T {
-    /// Puts the one before back, also after a panic.
+    /// Restores the previous token, also after a panic.
     struct Before(Option<Arc<CancelToken>>);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -108,7 +109,7 @@ pub fn with_cancel<T>(stop: &Arc<CancelToken>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Whether what this thread works on should end. Call it often: it looks at the clock only now and then.
+/// Checks whether the work of this thread should end. Call it often: it reads the clock only now and then.
 #[inline]
 pub fn must_stop() -> bool {
     let calls = CALLS.get();
@@ -116,12 +117,13 @@ pub fn must_stop() -> bool {
     calls.is_multiple_of(PATIENCE) && must_stop_now()
 }
 
-/// How often [`must_stop`] was called on this thread, modulo 2³²: whether some work looks often enough can be counted, and need not be timed.
+/// Returns how often [`must_stop`] was called on this thread, modulo 2³². With it, tests can count whether some work
+/// checks often enough, without timing.
 pub fn looks() -> u32 {
     CALLS.get()
 }
 
-/// The same as [`must_stop`], for those who call it rarely.
+/// Like [`must_stop`], for code that calls it rarely.
 pub fn must_stop_now() -> bool {
     CURRENT.with_borrow(|stop| {
         stop.as_ref().is_some_and(|stop| {
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
     use crate::{Dfa, Exprs, Limits, Resource};
 
-    /// (a|b)*a(a|b){15} has 65,536 states.
+    /// Builds `(a|b)*a(a|b){15}`, which has 65,536 states.
     fn build_something_long() -> Result<Dfa, crate::LimitError> {
         let mut e = Exprs::new();
         let (a, b) = (e.bytes(b"a"), e.bytes(b"b"));

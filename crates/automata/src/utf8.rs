@@ -1,7 +1,7 @@
-//! Ranges of characters as sequences of byte ranges.
+//! Splits ranges of characters into sequences of byte ranges.
 //!
-//! An automaton over bytes has to know how a character is spelled in UTF-8. A range of characters
-//! becomes a few sequences, each a product of byte ranges, which are disjoint and in order:
+//! An automaton over bytes has to know how characters are spelled in UTF-8. A range of characters becomes a few
+//! sequences, each a product of byte ranges, which are disjoint and in order:
 //!
 //! ```
 //! use maskwright_automata::utf8::sequences;
@@ -18,9 +18,9 @@
 //! ]);
 //! ```
 //!
-//! Among the sequences of disjoint ranges, two first byte ranges are either disjoint or equal: a range of
-//! several lead bytes arises only when *all* their continuations belong to it. That is why
-//! [`Exprs::chars`](crate::Exprs::chars) can build a deterministic tree by grouping equal heads.
+//! The first byte ranges of two sequences of disjoint ranges are either disjoint or equal: a range of several lead
+//! bytes occurs only if *all* their continuations belong to it. That is why [`Exprs::chars`](crate::Exprs::chars) can
+//! build a deterministic tree by grouping equal heads.
 
 use core::fmt;
 
@@ -32,7 +32,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// The ranges, one for each byte of the spelling.
+    /// Returns the ranges, one for each byte of the spelling.
     pub fn ranges(&self) -> &[(u8, u8)] {
         &self.ranges[..usize::from(self.len)]
     }
@@ -53,16 +53,16 @@ impl fmt::Debug for Sequence {
     }
 }
 
-/// The spellings of the characters from `start` to `end`, both included: disjoint and ascending. Surrogates
-/// inside the range are no characters and are left out.
+/// Returns the spellings of the characters from `start` to `end`, both included. They are disjoint and ascending.
+/// Surrogates inside the range are not characters and are left out.
 pub fn sequences(start: char, end: char) -> Vec<Sequence> {
     let mut out = Vec::new();
     push_sequences(start, end, &mut out);
     out
 }
 
-/// The last character of each block in which all characters are spelled alike: one, two and three bytes,
-/// three bytes after the surrogates, four bytes.
+/// The first and the last character of each block whose spellings have the same length. Surrogates divide the
+/// three-byte spellings into two blocks.
 const BLOCKS: [(char, char); 5] = [
     ('\0', '\u{7F}'),
     ('\u{80}', '\u{7FF}'),
@@ -71,7 +71,7 @@ const BLOCKS: [(char, char); 5] = [
     ('\u{10000}', char::MAX),
 ];
 
-/// Appends what [`sequences`] returns.
+/// Appends the result of [`sequences`].
 pub(crate) fn push_sequences(start: char, end: char, out: &mut Vec<Sequence>) {
     for (low, high) in BLOCKS {
         let (low, high) = (low.max(start), high.min(end));
@@ -84,8 +84,8 @@ pub(crate) fn push_sequences(start: char, end: char, out: &mut Vec<Sequence>) {
     }
 }
 
-/// Covers the spellings from `low` to `high`, which have the same length, after a common prefix. The depth
-/// of the recursion is the length of a spelling.
+/// Covers the spellings from `low` to `high`, which have the same length, after a common prefix. The depth of the
+/// recursion is the length of a spelling.
 fn split(prefix: Sequence, low: &[u8], high: &[u8], out: &mut Vec<Sequence>) {
     let (&[mut first, ref low_rest @ ..], &[mut last, ref high_rest @ ..]) = (low, high) else {
         out.push(prefix);
@@ -95,7 +95,7 @@ fn split(prefix: Sequence, low: &[u8], high: &[u8], out: &mut Vec<Sequence>) {
     if first == last {
         return split(prefix.push((first, first)), low_rest, high_rest, out);
     }
-    // A lead byte whose continuations do not all belong to the range stands alone.
+    // A lead byte whose continuations do not all belong to the range forms its own sequences.
     if low_rest != lowest {
         split(prefix.push((first, first)), low_rest, highest, out);
         first += 1;

@@ -1,5 +1,5 @@
-//! Hostile and large expressions: an answer or an error, after few steps and without much memory. Steps are counted, because time would depend on
-//! who else works on the machine.
+//! Hostile and large expressions must give a result or an error, with few steps and little memory. Steps are counted,
+//! because time would depend on the load of the machine.
 
 use maskwright_automata::{ByteSet, Dfa, ExprId, Exprs, LazyDfa, Limits, Resource};
 
@@ -7,7 +7,7 @@ fn any_char_but_newline(e: &mut Exprs) -> ExprId {
     e.chars([('\0', '\t'), ('\u{b}', char::MAX)])
 }
 
-/// `.*a.{n}`: the automaton must remember where an `a` was among the last `n` characters.
+/// Matches `.*a.{n}`: the automaton must remember where an `a` was among the last `n` characters.
 fn counting(e: &mut Exprs, n: u32) -> ExprId {
     let any = any_char_but_newline(e);
     let (before, a, after) = (e.star(any), e.bytes(b"a"), e.repeat(any, n, Some(n)));
@@ -18,12 +18,12 @@ fn counting(e: &mut Exprs, n: u32) -> ExprId {
 fn an_exponential_automaton_is_refused_soon() {
     let mut e = Exprs::new();
     let id = counting(&mut e, 30);
-    // The states are used up before the steps are.
+    // The states run out before the steps do.
     let limits = Limits { steps: 5_000_000, ..Limits::default() };
     let error = Dfa::build(&mut e, id, &limits).unwrap_err();
     assert_eq!((error.resource(), error.limit()), (Resource::States, 100_000));
     assert!(error.to_string().contains("lower a repetition bound"), "{error}");
-    // And a tenth of the states is a tenth of the work.
+    // With a tenth of the states, a tenth of the work is done.
     let limits = Limits { steps: 500_000, states: 10_000, ..Limits::default() };
     assert_eq!(Dfa::build(&mut e, id, &limits).unwrap_err().resource(), Resource::States);
 }
@@ -43,7 +43,7 @@ fn the_lazy_automaton_reads_what_the_whole_one_cannot() {
     assert!(lazy.is_dead(end));
 }
 
-/// Rounds that can be cut in many ways: only the fewest that a text may have taken matter.
+/// Rounds can be divided in many ways: only the least number that a text may have taken matters.
 #[test]
 fn counted_words_stay_small() {
     let mut e = Exprs::new();
@@ -55,7 +55,7 @@ fn counted_words_stay_small() {
     let dfa = Dfa::build(&mut e, words, &limits).unwrap();
     assert!(dfa.len() < 500, "{}", dfa.len());
     assert!(dfa.matches("ab ".repeat(200).as_bytes()) && !dfa.matches("ab ".repeat(201).as_bytes()));
-    // A count inside of a count, and a least number of rounds.
+    // A count inside a count, and a least number of rounds.
     let (digits, comma) = (e.set(ByteSet::range(b'0', b'9')), e.bytes(b","));
     let (digits, comma) = (e.repeat(digits, 1, Some(5)), e.repeat(comma, 0, Some(1)));
     let round = e.concat([digits, comma]);
@@ -97,7 +97,7 @@ fn every_limit_is_named() {
     assert_eq!(Dfa::build(&mut e, id, &small).unwrap_err().resource(), Resource::Steps);
     let small = Limits { bytes: 1000, ..Limits::default() };
     assert_eq!(Dfa::build(&mut e, id, &small).unwrap_err().resource(), Resource::Bytes);
-    // With a complement the other construction is used.
+    // With a complement, the other construction is used.
     let not_b = e.not(b);
     let id = e.and([id, not_b]);
     let small = Limits { states: 10, ..Limits::default() };
@@ -108,7 +108,7 @@ fn every_limit_is_named() {
 
 #[test]
 fn emptiness_is_exact_and_limited() {
-    // a(bb)*c ∧ a(bbb)*c ∧ ¬…: only multiples of six, none of which is left.
+    // a(bb)*c ∧ a(bbb)*c ∧ ¬…: only multiples of six, and the complement excludes them all.
     let mut e = Exprs::new();
     let (a, c) = (e.bytes(b"a"), e.bytes(b"c"));
     let multiple = |e: &mut Exprs, n: usize| {
@@ -136,7 +136,7 @@ fn depth_costs_no_stack() {
     let mut e = Exprs::new();
     let (a, b) = (e.bytes(b"a"), e.bytes(b"b"));
     let mut id = a;
-    // ((…(a b?){0,2} | b) …: every level is a new node that normalisation cannot remove.
+    // ((…(a b?){0,2} | b) …: every level is a new node that normalization cannot remove.
     for _ in 0..100_000 {
         let optional = e.optional(b);
         let pair = e.concat([id, optional, a]);
@@ -145,7 +145,7 @@ fn depth_costs_no_stack() {
     }
     let small = Limits { steps: 2_000_000, ..Limits::default() };
     let mut lazy = LazyDfa::new(e, small);
-    // Any answer will do, and so will an error, but not an overflow.
+    // Any result or error is fine, but not a stack overflow.
     let _ = lazy.state_of(id).and_then(|state| lazy.run(state, b"ab"));
 }
 
@@ -154,7 +154,7 @@ fn ten_thousand_words_are_one_automaton() {
     let mut e = Exprs::new();
     let words: Vec<ExprId> = (0..10_000).map(|i| e.bytes(format!("word-{:05}", i * 7).as_bytes())).collect();
     let any = e.alt(words);
-    // Ten letters each, within the usual number of steps.
+    // Ten letters each, within the default number of steps.
     let dfa = Dfa::build(&mut e, any, &Limits::default()).unwrap();
     assert!(dfa.matches(b"word-00007") && !dfa.matches(b"word-00008"));
     assert_eq!(dfa.witness().unwrap(), b"word-00000");
@@ -166,7 +166,7 @@ fn utf8_text_is_what_the_standard_library_says() {
     let id = e.utf8_text();
     let dfa = Dfa::build(&mut e, id, &Limits::default()).unwrap();
     assert_eq!(dfa.len(), 9);
-    // All strings of three bytes, where it matters: lead bytes, and the edges of continuations.
+    // All strings of three bytes from the interesting ones: lead bytes, and the edges of continuations.
     let edges =
         [0, b'a', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed]
             .into_iter()

@@ -1,8 +1,8 @@
-//! Building a grammar: smart constructors that normalise, and the checks at the end.
+//! Builds a grammar: smart constructors that normalize, and final checks.
 //!
-//! Expressions are hash-consed: building the same expression twice gives the same [`ExprId`], so that
-//! later stages compile it once. Operands are always built before the expressions that use them,
-//! which makes every pass over [`Grammar::exprs`] a plain loop; only rules can form cycles.
+//! Expressions are hash-consed: building the same expression twice gives the same [`ExprId`], so later stages compile
+//! it once. Operands are always built before the expressions that use them, so every pass over [`Grammar::exprs`] is a
+//! plain loop. Only rules can form cycles.
 
 use core::fmt;
 use core::hash::BuildHasher;
@@ -18,7 +18,7 @@ pub struct GrammarBuilder {
     exprs: Vec<Expr>,
     index: HashTable<u32>,
     rules: Vec<Declared>,
-    /// The operands of the expression that is being built.
+    /// A buffer for the operands of the expression that is being built.
     flat: Vec<ExprId>,
 }
 
@@ -50,7 +50,7 @@ pub enum GrammarError {
         /// The rule's name.
         rule: Box<str>,
     },
-    /// Intersection, complement or a JSON string stands over a rule that can call itself.
+    /// Intersection, complement or a JSON string is used over a rule that can call itself.
     NotRegular {
         /// A recursive rule that the operand reaches.
         rule: Box<str>,
@@ -72,7 +72,7 @@ impl fmt::Display for GrammarError {
 impl core::error::Error for GrammarError {}
 
 impl GrammarBuilder {
-    /// An empty grammar.
+    /// Creates an empty grammar.
     pub fn new() -> Self {
         // Room for a small grammar: growing step by step to a hundred expressions costs as much as building them.
         Self {
@@ -83,12 +83,12 @@ impl GrammarBuilder {
         }
     }
 
-    /// Names a rule that will be [defined](Self::define) later.
+    /// Declares a rule that will be [defined](Self::define) later.
     pub fn declare(&mut self, name: &str) -> RuleId {
         self.declare_as(name, false)
     }
 
-    /// The same for a rule that matches whole JSON documents, so that a place in the text has a path in the document.
+    /// Declares a rule that matches whole JSON documents, so that a place in the text has a path in the document.
     pub fn declare_document(&mut self, name: &str) -> RuleId {
         self.declare_as(name, true)
     }
@@ -98,22 +98,22 @@ impl GrammarBuilder {
         RuleId(self.rules.len() as u32 - 1)
     }
 
-    /// Says what a declared rule matches. Defining a rule again replaces the earlier definition.
+    /// Sets the expression of a declared rule. Defining a rule again replaces the earlier definition.
     pub fn define(&mut self, rule: RuleId, expr: ExprId) {
         self.rules[rule.index()].expr = Some(expr);
     }
 
-    /// Notes something about a rule.
+    /// Sets the annotations of a rule.
     pub fn annotate(&mut self, rule: RuleId, notes: Notes) {
         self.rules[rule.index()].notes = (notes != Notes::default()).then(|| Box::new(notes));
     }
 
-    /// How many expressions there are. The next new one has this index.
+    /// Returns the number of expressions. The next new one has this index.
     pub fn expr_count(&self) -> usize {
         self.exprs.len()
     }
 
-    /// The expression behind an id.
+    /// Returns the expression with an id.
     pub fn expr(&self, id: ExprId) -> &Expr {
         &self.exprs[id.index()]
     }
@@ -144,9 +144,9 @@ impl GrammarBuilder {
         }
     }
 
-    /// Matches one after the other.
+    /// Matches the parts one after another.
     pub fn seq(&mut self, parts: impl IntoIterator<Item = ExprId>) -> ExprId {
-        // PERF: the list is used again, and boxed only if the sequence is new.
+        // PERF: the list is reused, and boxed only if the sequence is new.
         let mut flat = core::mem::take(&mut self.flat);
         flat.clear();
         let mut never = None;
@@ -174,7 +174,7 @@ impl GrammarBuilder {
         seq
     }
 
-    /// Joins neighbouring literals, and neighbouring repetitions of the same body.
+    /// Merges adjacent literals, and adjacent repetitions of the same body.
     fn join(&mut self, flat: &mut Vec<ExprId>) {
         let (mut kept, mut at) = (0usize, 0);
         while let Some(&first) = flat.get(at) {
@@ -183,7 +183,7 @@ impl GrammarBuilder {
             let joined = match run {
                 0 | 1 => first,
                 _ => {
-                    // All at once: joining one by one would write the beginning again for each.
+                    // All at once: merging one by one would copy the first literals again and again.
                     let literals = flat[at..at + run].iter().map(|id| match self.expr(*id) {
                         Expr::Bytes(bytes) => &**bytes,
                         _ => &[],
@@ -204,7 +204,7 @@ impl GrammarBuilder {
         flat.truncate(kept);
     }
 
-    /// `x{a,b} x{c,d}` as `x{a+c,b+d}`.
+    /// Merges `x{a,b} x{c,d}` into `x{a+c,b+d}`.
     fn joined_repeats(&mut self, first: ExprId, second: ExprId) -> Option<ExprId> {
         let (&Expr::Repeat { body, min: a, max: b }, &Expr::Repeat { body: other, min: c, max: d }) =
             (self.expr(first), self.expr(second))
@@ -222,7 +222,7 @@ impl GrammarBuilder {
         Some(self.intern(Expr::Repeat { body, min, max }))
     }
 
-    /// Matches one of these.
+    /// Matches one of the parts.
     pub fn alt(&mut self, parts: impl IntoIterator<Item = ExprId>) -> ExprId {
         let mut flat = core::mem::take(&mut self.flat);
         flat.clear();
@@ -243,7 +243,7 @@ impl GrammarBuilder {
         alt
     }
 
-    /// Matches `body` or nothing.
+    /// Matches `body` or the empty text.
     pub fn optional(&mut self, body: ExprId) -> ExprId {
         let empty = self.empty();
         self.alt([body, empty])
@@ -320,13 +320,14 @@ impl GrammarBuilder {
         if matches!(self.expr(text), Expr::Never) { text } else { self.intern(Expr::JsonString(text)) }
     }
 
-    /// Matches what `body` matches if its [distinct](Self::distinct) parts differ from one another and hold all
+    /// Matches what `body` matches if its [distinct](Self::distinct) parts differ from one another and contain all
     /// `required` strings.
     pub fn scope(&mut self, body: ExprId, required: impl IntoIterator<Item = Box<str>>) -> ExprId {
         self.scope_with_needs(body, required, [])
     }
 
-    /// The same, and with the first string of a pair of `needs` they hold the second as well.
+    /// Like [`Self::scope`], but if the parts contain the first string of a pair of `needs`, they must contain the
+    /// second as well.
     pub fn scope_with_needs(
         &mut self,
         body: ExprId,
@@ -340,12 +341,12 @@ impl GrammarBuilder {
         self.intern(Expr::Scope { body, required, needs })
     }
 
-    /// Matches a JSON value that `value` matches and that did not stand in the scope before.
+    /// Matches a JSON value that `value` matches and that did not occur in the scope before.
     pub fn distinct(&mut self, value: ExprId) -> ExprId {
         if matches!(self.expr(value), Expr::Never) { value } else { self.intern(Expr::Distinct(value)) }
     }
 
-    /// Matches what `body` matches, written in at most so many tokens. With no token only the empty text is left.
+    /// Matches what `body` matches, written in at most `tokens` tokens. With zero tokens only the empty text remains.
     pub fn limit(&mut self, body: ExprId, tokens: u32) -> ExprId {
         if matches!(self.expr(body), Expr::Never | Expr::Empty) {
             return body;
@@ -353,7 +354,7 @@ impl GrammarBuilder {
         self.intern(Expr::Limit { body, tokens })
     }
 
-    /// Checks the rules and closes the grammar.
+    /// Checks the rules and returns the finished grammar.
     pub fn finish(self, root: RuleId) -> Result<Grammar, GrammarError> {
         let mut rules = Vec::with_capacity(self.rules.len());
         for Declared { name, expr, is_document, notes } in self.rules {
@@ -374,7 +375,7 @@ impl GrammarBuilder {
         self.insert(hash, expr)
     }
 
-    /// The same for a list of operands, which is copied only if it is new.
+    /// Interns an expression with a list of operands, which is copied only if the expression is new.
     fn intern_list(&mut self, parts: &[ExprId], make: fn(Box<[ExprId]>) -> Expr) -> ExprId {
         let empty = make(Box::default());
         let hash = hash_list(&empty, parts);
@@ -405,15 +406,16 @@ fn hash_of(expr: &Expr) -> u64 {
     }
 }
 
-/// Of the kind of an expression and a list of operands.
+/// Hashes the kind of an expression and a list of operands.
 fn hash_list(kind: &Expr, parts: &[ExprId]) -> u64 {
     FxBuildHasher.hash_one((core::mem::discriminant(kind), parts))
 }
 
-/// The bounds of `(x{i,j}){min,max}` as one repetition of `x`, if there are such: the sums of `min` to `max` numbers between `i` and `j`
-/// must leave no number out. Counting twice what can be counted once makes texts ambiguous.
+/// Returns the bounds of `(x{i,j}){min,max}` as one repetition of `x`, if there are such: the sums of `min` to `max`
+/// numbers between `i` and `j` must have no gap. A nested count where one is enough makes texts ambiguous.
 fn collapse((i, j): (u32, Option<u32>), (min, max): (u32, Option<u32>)) -> Option<(u32, Option<u32>)> {
-    // From k to k + 1 rounds no number is left out if (k + 1) · i ≤ k · j + 1. If that holds once, it holds for all larger k.
+    // From k to k + 1 rounds there is no gap if (k + 1) · i ≤ k · j + 1. If that holds for one k, it holds for all
+    // larger k.
     let follows = |k: u32| match j {
         None => k > 0 || i <= 1,
         Some(j) => (u64::from(k) + 1) * u64::from(i) <= u64::from(k) * u64::from(j) + 1,
@@ -426,7 +428,8 @@ fn collapse((i, j): (u32, Option<u32>), (min, max): (u32, Option<u32>)) -> Optio
     is_contiguous.then_some((i.checked_mul(min)?, high))
 }
 
-/// Keeps the first of equal members, in order. Most lists are short, and a hash set would cost more than the rest.
+/// Removes duplicates and keeps the first of each, in order. Most lists are short, and a hash set would cost more than
+/// the rest.
 fn remove_repeated(ids: &mut Vec<ExprId>) {
     if ids.len() <= 8 {
         let mut kept = 0;
@@ -443,10 +446,10 @@ fn remove_repeated(ids: &mut Vec<ExprId>) {
     }
 }
 
-/// Refuses `And`, `Not` and `JsonString` over a rule that can reach itself.
+/// Rejects `And`, `Not` and `JsonString` over a rule that can reach itself.
 fn check_regular(grammar: &Grammar) -> Result<(), GrammarError> {
     let needs_check = |e: &Expr| matches!(e, Expr::And(_) | Expr::Not(_) | Expr::JsonString(_));
-    // Where no operand calls a rule, there is nothing to follow. Operands come first, so one pass tells.
+    // Without calls in an operand there is nothing to follow. Operands come first, so one pass is enough.
     let mut calls = vec![false; grammar.exprs.len()];
     let mut suspicious = false;
     for (i, expr) in grammar.exprs.iter().enumerate() {
@@ -460,7 +463,7 @@ fn check_regular(grammar: &Grammar) -> Result<(), GrammarError> {
     if !recursive.contains(&true) {
         return Ok(());
     }
-    // What was seen before reaches no recursive rule, or there would have been an error.
+    // Everything in `seen` reaches no recursive rule; otherwise there would have been an error.
     let mut seen = vec![false; grammar.exprs.len()];
     for (i, expr) in grammar.exprs.iter().enumerate().filter(|(i, expr)| calls[*i] && needs_check(expr)) {
         let mut work: Vec<ExprId> = expr.operands().iter().rev().copied().collect();
@@ -483,7 +486,8 @@ fn check_regular(grammar: &Grammar) -> Result<(), GrammarError> {
     Ok(())
 }
 
-/// Which expressions can reach themselves, calls followed: members of a cycle (Tarjan, without recursion).
+/// Finds the expressions that can reach themselves through calls, that is, members of a cycle (Tarjan, without
+/// recursion).
 fn recursive_exprs(grammar: &Grammar) -> Vec<bool> {
     let follow = |at: usize, edge: usize| match &grammar.exprs[at] {
         Expr::Rule(rule) if edge == 0 => Some(grammar.rule(*rule).expr.index()),
@@ -565,7 +569,7 @@ mod tests {
         assert_eq!(g.exprs.len(), before + 1, "no beginning of it is kept");
     }
 
-    /// The numbers of x that an expression matches, as far as that is looked at.
+    /// Returns the numbers of `x` that an expression matches, up to `MOST`.
     fn counts((i, j): (u32, Option<u32>), (min, max): (u32, Option<u32>)) -> Vec<u32> {
         const MOST: u32 = 20;
         let mut sums = vec![0];
@@ -594,7 +598,7 @@ mod tests {
                 let is_range = wanted.windows(2).all(|pair| pair[1] == pair[0] + 1);
                 match collapse(inner, outer) {
                     Some(both) => assert_eq!(counts((1, Some(1)), both), wanted, "{inner:?} {outer:?}"),
-                    // One round at the most is not worth the trouble.
+                    // At most one outer round is not worth collapsing.
                     None => assert!(!is_range || outer.1.is_some_and(|max| max <= 1), "{inner:?} {outer:?}"),
                 }
             }

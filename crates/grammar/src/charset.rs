@@ -4,7 +4,7 @@ use core::fmt;
 
 /// A set of Unicode scalar values.
 ///
-/// Surrogates are never members: a range that spans them simply has a hole there.
+/// Surrogates are never members: a range that spans them has a hole there.
 ///
 /// ```
 /// use maskwright_grammar::CharSet;
@@ -18,17 +18,17 @@ pub struct CharSet {
 }
 
 impl CharSet {
-    /// Every Unicode scalar value.
+    /// Creates the set of all Unicode scalar values.
     pub fn all() -> Self {
         Self::from_ranges([('\0', char::MAX)])
     }
 
-    /// No character at all.
+    /// Creates the empty set.
     pub fn none() -> Self {
         Self { ranges: Box::default() }
     }
 
-    /// The union of inclusive ranges, in any order. A range whose end lies before its start is empty.
+    /// Creates the union of inclusive ranges, in any order. A range whose end is less than its start is empty.
     pub fn from_ranges(ranges: impl IntoIterator<Item = (char, char)>) -> Self {
         let mut sorted: Vec<(char, char)> = ranges.into_iter().filter(|(a, b)| a <= b).collect();
         sorted.sort_unstable();
@@ -42,22 +42,22 @@ impl CharSet {
         Self { ranges: merged.into() }
     }
 
-    /// The ranges, inclusive, ascending, with a gap between any two.
+    /// Returns the ranges, inclusive, ascending, with a gap between any two.
     pub fn ranges(&self) -> &[(char, char)] {
         &self.ranges
     }
 
-    /// Whether no character is a member.
+    /// Checks whether no character is a member.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Whether every character is a member.
+    /// Checks whether every character is a member.
     pub fn is_all(&self) -> bool {
         matches!(*self.ranges, [('\0', char::MAX)])
     }
 
-    /// The only member, if there is exactly one.
+    /// Returns the only member, if there is exactly one.
     pub fn single(&self) -> Option<char> {
         match *self.ranges {
             [(a, b)] if a == b => Some(a),
@@ -65,7 +65,7 @@ impl CharSet {
         }
     }
 
-    /// Whether `c` is a member.
+    /// Checks whether `c` is a member.
     pub fn contains(&self, c: char) -> bool {
         self.ranges
             .binary_search_by(|&(a, b)| {
@@ -80,7 +80,7 @@ impl CharSet {
             .is_ok()
     }
 
-    /// Every character that is not a member.
+    /// Returns the set of all characters that are not members.
     #[must_use]
     pub fn complement(&self) -> Self {
         let mut gaps = Vec::with_capacity(self.ranges.len() + 1);
@@ -99,20 +99,20 @@ impl CharSet {
         Self { ranges: gaps.into() }
     }
 
-    /// Every character of either set.
+    /// Returns the set of the characters that are in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self::from_ranges(self.ranges.iter().chain(&other.ranges).copied())
     }
 
-    /// Every character of both sets.
+    /// Returns the set of the characters that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         self.complement().union(&other.complement()).complement()
     }
 }
 
-/// The next scalar value, stepping over the surrogates.
+/// Returns the next scalar value, skipping the surrogates.
 fn successor(c: char) -> Option<char> {
     match c {
         '\u{D7FF}' => Some('\u{E000}'),
@@ -121,7 +121,7 @@ fn successor(c: char) -> Option<char> {
     }
 }
 
-/// The previous scalar value, stepping over the surrogates.
+/// Returns the previous scalar value, skipping the surrogates.
 fn predecessor(c: char) -> Option<char> {
     match c {
         '\u{E000}' => Some('\u{D7FF}'),

@@ -1,4 +1,4 @@
-//! What frontends say about a source text: a severity, a place, a message and a way out.
+//! The messages of frontends about a source text: a severity, a place, a message and help.
 
 use core::fmt;
 
@@ -19,18 +19,18 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes from `start` up to, and without, `end`.
+    /// Creates a span of the bytes from `start` up to, and without, `end`.
     pub fn new(start: usize, end: usize) -> Self {
         Self { start, end }
     }
 
-    /// The place between two bytes.
+    /// Creates an empty span between two bytes.
     pub fn at(offset: usize) -> Self {
         Self { start: offset, end: offset }
     }
 }
 
-/// How bad it is.
+/// The severity of a diagnostic.
 ///
 /// ```
 /// use maskwright_grammar::{Diagnostic, Severity, Span};
@@ -46,60 +46,60 @@ pub enum Severity {
     Warning,
 }
 
-/// Why it is said.
+/// The reason for a diagnostic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The source text.
+    /// The source text is wrong or dubious.
     #[default]
     Source,
-    /// Something is larger than a limit.
+    /// Something exceeds a limit.
     Limit,
-    /// The work was told to stop.
+    /// The work was canceled.
     Stopped,
 }
 
-/// One remark about a source text.
+/// A message about a source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where, in the source text.
+    /// The place in the source text.
     pub span: Span,
-    /// What is wrong, as one sentence without a full stop.
+    /// The problem, as one sentence without a full stop.
     pub message: String,
-    /// What to do about it, if that is known.
+    /// How to fix it, if that is known.
     pub help: Option<String>,
-    /// Why it is said.
+    /// The reason.
     pub cause: Cause,
 }
 
 impl Diagnostic {
-    /// An error at a place.
+    /// Creates an error at a place.
     pub fn error(span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Error, span, message: message.into(), help: None, cause: Cause::Source }
     }
 
-    /// A warning at a place.
+    /// Creates a warning at a place.
     pub fn warning(span: Span, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(span, message) }
     }
 
-    /// The same for another cause than the source text.
+    /// Sets a cause other than the source text.
     #[must_use]
     pub fn because(mut self, cause: Cause) -> Self {
         self.cause = cause;
         self
     }
 
-    /// Adds a way out.
+    /// Adds help.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The remark with its line and a caret under the place, as compilers print it.
+    /// Renders the message with its line and a caret under the place, as compilers print it.
     ///
     /// ```
     /// use maskwright_grammar::{Diagnostic, Span};
@@ -130,7 +130,7 @@ impl Diagnostic {
         out
     }
 
-    /// Line and column of the place, both from 1; the column counts characters.
+    /// Returns line and column of the place, both from 1; the column counts characters.
     pub fn line_column(&self, source: &str) -> (usize, usize) {
         let place = Place::find(source, self.span);
         (place.line, place.column)
@@ -145,7 +145,7 @@ impl fmt::Display for Diagnostic {
 
 impl core::error::Error for Diagnostic {}
 
-/// A span in terms of lines, with the part of the line that is worth showing.
+/// A span in terms of lines, with the part of the line that is shown.
 struct Place {
     line: usize,
     column: usize,
@@ -154,7 +154,7 @@ struct Place {
     width: usize,
 }
 
-/// How much of a long line is shown on each side of the place.
+/// The number of characters of a long line that are shown on each side of the place.
 const CONTEXT: usize = 60;
 
 impl Place {
@@ -168,7 +168,7 @@ impl Place {
         let width = source[start..end.clamp(start, line_end)].chars().count().clamp(1, CONTEXT);
         let skip = before.len().saturating_sub(CONTEXT);
         let mut shown: String = if skip > 0 { "…".into() } else { String::new() };
-        // Control characters would move the caret away from what it points at.
+        // Control characters would shift the caret.
         let plain = |c: &char| if c.is_control() { ' ' } else { *c };
         shown.extend(before[skip..].iter().map(plain));
         let shown_column = shown.chars().count();

@@ -1,7 +1,7 @@
-//! A finished grammar as one expression of another.
+//! Copies a finished grammar into another one, as an expression.
 //!
-//! This is how one constraint language quotes another: a Lark rule that holds a JSON Schema, a tag whose content is a regular
-//! expression. The rules come along under the names they had, because names are for people and need not differ.
+//! So one constraint language can quote another: a Lark rule that contains a JSON Schema, a tag whose content is a
+//! regular expression. The rules keep their names, because names are for people and need not be unique.
 //!
 //! ```
 //! use maskwright_grammar::GrammarBuilder;
@@ -28,15 +28,18 @@
 use crate::{Expr, ExprId, Grammar, GrammarBuilder, GrammarError, Notes, Rule, RuleId};
 
 impl GrammarBuilder {
-    /// Copies what the root of another grammar reaches, and returns the expression that matches what that grammar matches.
+    /// Copies everything that the root of another grammar reaches, and returns an expression that matches what that
+    /// grammar matches.
     ///
-    /// A root that nobody calls is put in place, so that a grammar of one rule stays usable where no rule may stand. Whoever uses
-    /// the result more than once may want to give it a rule of its own. Embedding a grammar twice copies its rules twice.
+    /// A root that no rule calls is inlined, so that a grammar of one rule can be used where rules are not allowed. A
+    /// caller that uses the result more than once may want to define a rule for it. Embedding a grammar twice copies
+    /// its rules twice.
     pub fn embed(&mut self, grammar: &Grammar) -> ExprId {
         self.copy_all(grammar, grammar.rule(grammar.root()).expr(), &mut |_, _| None).0
     }
 
-    /// The expression that matches what `whole` matches, and the rule of the root, if somebody calls that.
+    /// Copies everything that `whole` reaches. Returns the copy of `whole`, and the rule of the root if it became a
+    /// rule.
     fn copy_all(
         &mut self,
         grammar: &Grammar,
@@ -51,7 +54,7 @@ impl GrammarBuilder {
                 is_wanted.then(|| self.declare_like(grammar.rule(id)))
             })
             .collect();
-        // Operands come first, so one pass is enough. What is not reached stands for nothing and is not looked at.
+        // Operands come first, so one pass is enough. Unreached expressions are skipped.
         for id in grammar.expr_ids().filter(|id| reached.exprs[id.index()]) {
             if reached.copies[id.index()].is_none() {
                 let copy = self.copy(grammar.expr(id), &reached.copies, &rules);
@@ -85,7 +88,7 @@ impl GrammarBuilder {
         }
     }
 
-    /// A rule that is called like another one.
+    /// Declares a rule with the name and the kind of another one.
     fn declare_like(&mut self, rule: &Rule) -> RuleId {
         self.declare_as(rule.name(), rule.is_document())
     }
@@ -97,7 +100,7 @@ impl GrammarBuilder {
         }
     }
 
-    /// One expression, with the copies of its operands.
+    /// Copies one expression, with the copies of its operands.
     fn copy(&mut self, expr: &Expr, copies: &[Option<ExprId>], rules: &[Option<RuleId>]) -> ExprId {
         let never = self.never();
         let of = |id: &ExprId| copies[id.index()].unwrap_or(never);
@@ -122,7 +125,8 @@ impl GrammarBuilder {
 }
 
 impl Grammar {
-    /// The part of this grammar that its root reaches, with other expressions in place of those for which `replace` gives one.
+    /// Returns the part of this grammar that its root reaches, with some expressions replaced: those for which
+    /// `replace` returns another.
     pub fn replacing(
         &self,
         mut replace: impl FnMut(&mut GrammarBuilder, &Expr) -> Option<ExprId>,
@@ -140,7 +144,7 @@ impl Grammar {
 }
 
 impl Grammar {
-    /// One expression as a grammar of its own, with the rules that it reaches.
+    /// Returns one expression as a separate grammar, with the rules that it reaches.
     pub fn part(&self, expr: ExprId) -> Result<Self, GrammarError> {
         let mut g = GrammarBuilder::new();
         let (body, _) = g.copy_all(self, expr, &mut |_, _| None);
@@ -149,7 +153,7 @@ impl Grammar {
         g.finish(root)
     }
 
-    /// The same grammar with nothing in place of calls of some rules, given by index. All expressions keep their places.
+    /// Replaces the calls of some rules, given by index, with [`Expr::Never`]. All expressions keep their positions.
     #[must_use]
     pub fn without_rules(mut self, removed: &[bool]) -> Self {
         for expr in &mut self.exprs {
@@ -161,12 +165,12 @@ impl Grammar {
     }
 }
 
-/// What the root reaches.
+/// The expressions and rules that are reached.
 struct Reached {
     exprs: Vec<bool>,
-    /// What stands in the place of an expression. Nothing is reached through what was replaced.
+    /// The replacements of expressions. Nothing is reached through a replaced expression.
     copies: Vec<Option<ExprId>>,
-    /// The rules that are called from somewhere.
+    /// The rules that are called.
     called: Vec<bool>,
 }
 

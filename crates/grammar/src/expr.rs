@@ -1,12 +1,12 @@
-//! The expressions, the rules, and the grammar that holds them.
+//! The expressions, the rules, and the grammar that contains them.
 
 use crate::{CharSet, ExprId, Notes, RuleId, TokenSet};
 
 /// A set of byte strings, in terms of smaller ones.
 ///
-/// The builder normalises while it builds, so that some shapes never occur in a finished grammar:
-/// `Seq` and `Alt` have at least two operands and none of their own kind, `Never` stands only where
-/// the whole expression is empty, `Bytes` and `Class` are not empty, and neighbouring `Bytes` in a
+/// The builder normalizes while it builds, so that some shapes never occur in a finished grammar:
+/// `Seq` and `Alt` have at least two operands and none of their own kind, `Never` occurs only where
+/// the whole expression is empty, `Bytes` and `Class` are not empty, and adjacent `Bytes` in a
 /// `Seq` are one.
 ///
 /// ```
@@ -32,26 +32,26 @@ pub enum Expr {
     Bytes(Box<[u8]>),
     /// One character of the set, as UTF-8.
     Class(CharSet),
-    /// One after the other.
+    /// The operands one after another.
     Seq(Box<[ExprId]>),
-    /// One of these.
+    /// One of the operands.
     Alt(Box<[ExprId]>),
     /// `body`, at least `min` and at most `max` times in a row (`None`: no upper bound).
     Repeat {
-        /// What is repeated.
+        /// The repeated expression.
         body: ExprId,
         /// The least number of repetitions.
         min: u32,
         /// The greatest number of repetitions.
         max: Option<u32>,
     },
-    /// In every one of these sets. The operands are regular.
+    /// The intersection of these sets. The operands are regular.
     And(Box<[ExprId]>),
     /// Every well-formed UTF-8 text that is not in this set. The operand is regular.
     Not(ExprId),
-    /// Whatever the rule matches.
+    /// The language of the rule.
     Rule(RuleId),
-    /// One token of the set, as a whole. It stands for no text, so nothing regular contains it.
+    /// One whole token of the set. It represents no text, so nothing regular contains it.
     Token(TokenSet),
     /// A JSON string, from the opening to the closing quote, whose *decoded* text lies in the set.
     ///
@@ -68,15 +68,15 @@ pub enum Expr {
         /// Pairs of strings: if the first is among the parts when the body ends, the second must be.
         needs: Box<[(Box<str>, Box<str>)]>,
     },
-    /// A JSON value that differs from all that stood before it in a `Distinct` of the innermost [`Scope`](Self::Scope).
-    /// Values are compared and not texts: `1.0` is `1`, `"\u0061"` is `"a"`, and members have no order.
+    /// A JSON value that differs from all earlier values of a `Distinct` in the innermost [`Scope`](Self::Scope).
+    /// Values are compared, not texts: `1.0` equals `1`, `"\u0061"` equals `"a"`, and members have no order.
     Distinct(ExprId),
-    /// `body`, in at most so many tokens. A token counts if one of its bytes belongs to the body, so a token that also holds
-    /// what comes before or behind counts in full.
+    /// `body`, in at most `tokens` tokens. A token counts if one of its bytes belongs to the body, so a token that also
+    /// contains text before or after the body counts in full.
     ///
-    /// This is about how a text is written and not about which text it is; where nothing is cut into tokens it means `body`.
+    /// This restricts how a text is written, not which text it is. Where no tokens are involved, it means `body`.
     Limit {
-        /// What is limited.
+        /// The limited expression.
         body: ExprId,
         /// The greatest number of tokens.
         tokens: u32,
@@ -107,28 +107,29 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// What the rule is called, for people.
+    /// Returns the name of the rule, for people.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the rule matches.
+    /// Returns the expression of the rule.
     pub fn expr(&self) -> ExprId {
         self.expr
     }
 
-    /// Whether it matches whole JSON documents, and was [declared](crate::GrammarBuilder::declare_document) so.
+    /// Checks whether the rule matches whole JSON documents and was [declared](crate::GrammarBuilder::declare_document)
+    /// so.
     pub fn is_document(&self) -> bool {
         self.is_document
     }
 
-    /// What it says beside which texts it matches.
+    /// Returns the annotations of the rule.
     pub fn notes(&self) -> Option<&Notes> {
         self.notes.as_deref()
     }
 }
 
-/// A finished grammar: every rule is defined, and `And`, `Not` and `JsonString` stand only over
+/// A finished grammar: every rule is defined, and `And`, `Not` and `JsonString` occur only over
 /// regular operands.
 ///
 /// ```
@@ -152,49 +153,49 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    /// The rule that a whole text must match.
+    /// Returns the rule that a whole text must match.
     pub fn root(&self) -> RuleId {
         self.root
     }
 
-    /// The rule with this id.
+    /// Returns the rule with this id.
     pub fn rule(&self, id: RuleId) -> &Rule {
         &self.rules[id.index()]
     }
 
-    /// All rules, in the order in which they were declared.
+    /// Returns all rules, in the order in which they were declared.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// The ids of all rules, in order.
+    /// Returns the ids of all rules, in order.
     pub fn rule_ids(&self) -> impl ExactSizeIterator<Item = RuleId> + use<> {
         (0..self.rules.len() as u32).map(RuleId)
     }
 
-    /// The expression with this id.
+    /// Returns the expression with this id.
     pub fn expr(&self, id: ExprId) -> &Expr {
         &self.exprs[id.index()]
     }
 
-    /// The ids of all expressions, in order.
+    /// Returns the ids of all expressions, in order.
     pub fn expr_ids(&self) -> impl ExactSizeIterator<Item = ExprId> + use<> {
         (0..self.exprs.len() as u32).map(ExprId)
     }
 
-    /// Whether some expression asks for a token, so that the vocabulary has a say.
+    /// Checks whether some expression requires a token, so that the grammar depends on the vocabulary.
     pub fn has_tokens(&self) -> bool {
         self.exprs.iter().any(|expr| matches!(expr, Expr::Token(_)))
     }
 
-    /// All expressions. Operands come before the expressions that use them.
+    /// Returns all expressions. Operands come before the expressions that use them.
     pub fn exprs(&self) -> &[Expr] {
         &self.exprs
     }
 }
 
 impl Expr {
-    /// The direct operands.
+    /// Returns the direct operands.
     pub fn operands(&self) -> &[ExprId] {
         match self {
             Self::Seq(parts) | Self::Alt(parts) | Self::And(parts) => parts,

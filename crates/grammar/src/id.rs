@@ -1,8 +1,8 @@
-//! What expressions and rules are called.
+//! The ids of expressions and rules.
 
 use core::fmt;
 
-/// The name of an expression inside one grammar. Equal expressions have equal ids.
+/// The number of an expression in a grammar. Equal expressions have equal ids.
 ///
 /// ```
 /// use maskwright_grammar::GrammarBuilder;
@@ -14,7 +14,7 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExprId(pub(crate) u32);
 
-/// The name of a rule inside one grammar.
+/// The number of a rule in a grammar.
 ///
 /// ```
 /// use maskwright_grammar::GrammarBuilder;
@@ -31,14 +31,14 @@ pub struct ExprId(pub(crate) u32);
 pub struct RuleId(pub(crate) u32);
 
 impl ExprId {
-    /// The position of the expression in [`Grammar::exprs`](crate::Grammar::exprs).
+    /// Returns the position of the expression in [`Grammar::exprs`](crate::Grammar::exprs).
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl RuleId {
-    /// The position of the rule in [`Grammar::rules`](crate::Grammar::rules).
+    /// Returns the position of the rule in [`Grammar::rules`](crate::Grammar::rules).
     pub fn index(self) -> usize {
         self.0 as usize
     }

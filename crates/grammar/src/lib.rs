@@ -1,8 +1,8 @@
-//! The one intermediate representation that every constraint language is lowered to.
+//! The intermediate representation that every constraint language is lowered to.
 //!
-//! A [`Grammar`] is a list of named rules over a small expression language, [`Expr`]. It knows no
-//! tokens, no tables and no source language: a regex, an EBNF grammar and a JSON Schema all become
-//! the same thing here, and everything after this stage sees nothing else.
+//! A [`Grammar`] is a list of named rules over a small expression language, [`Expr`]. It contains no tokens, no tables
+//! and no source language: a regex, an EBNF grammar and a JSON Schema all become the same thing here, and later stages
+//! see nothing else.
 //!
 //! ```
 //! use maskwright_grammar::{GrammarBuilder, CharSet};
@@ -23,15 +23,14 @@
 //!
 //! # What an expression means
 //!
-//! Every expression denotes a set of byte strings. [`Expr::Rule`] makes the language context-free;
-//! [`Expr::And`] and [`Expr::Not`] are allowed only over *regular* operands, that is over
-//! expressions from which no rule that calls itself can be reached ([`GrammarBuilder::finish`]
-//! checks it). [`Expr::JsonString`] is the one member that knows a data format: it denotes all JSON
-//! spellings, quotes and escapes included, of a set of texts. It is here, and not in the JSON
-//! frontend, because "the decoded text lies in L" cannot be said by concatenation alone. [`Expr::Scope`] and
-//! [`Expr::Distinct`] say what no grammar can say: that the keys of an object, or the items of an array, differ. [`Expr::Token`] asks for
-//! a token that no text spells; it is replaced as soon as the vocabulary is known.
-//! [`Expr::Limit`] is about how a text is written: in at most so many tokens.
+//! Every expression denotes a set of byte strings. [`Expr::Rule`] makes the language context-free. [`Expr::And`] and
+//! [`Expr::Not`] are allowed only over *regular* operands, that is, expressions from which no rule that calls itself
+//! can be reached ([`GrammarBuilder::finish`] checks this). [`Expr::JsonString`] is the only member that knows a data
+//! format: it denotes all JSON spellings, quotes and escapes included, of a set of texts. It is here and not in the
+//! JSON frontend because "the decoded text lies in L" cannot be expressed by concatenation. [`Expr::Scope`] and
+//! [`Expr::Distinct`] express what no grammar can: that the keys of an object, or the items of an array, differ.
+//! [`Expr::Token`] requires a token that no text spells; it is replaced as soon as the vocabulary is known.
+//! [`Expr::Limit`] is about how a text is written: in at most this many tokens.
 
 mod builder;
 mod charset;

@@ -1,13 +1,13 @@
-//! What a rule says beside which texts it matches.
+//! Annotations of a rule, in addition to the texts that it matches.
 
 use crate::ExprId;
 
-/// Notes on a rule. They change no language; whoever tells places in a text tells them, too.
+/// Annotations of a rule. They do not change the language; code that reports places in a text reports them as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// The names under which its text is told.
+    /// The names under which the text of the rule is reported.
     pub captures: Vec<Capture>,
-    /// The temperature at which tokens inside it are meant to be drawn.
+    /// The temperature for sampling tokens inside the rule.
     pub temperature: Option<Temperature>,
 }
 
@@ -16,53 +16,55 @@ pub struct Notes {
 pub struct Capture {
     /// The name.
     pub name: Box<str>,
-    /// Which part it is.
+    /// The part of the text that has the name.
     pub part: Captured,
 }
 
-/// Which part of the text of a rule is meant.
+/// A part of the text of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Captured {
-    /// All of it.
+    /// The whole text.
     All,
-    /// All but so many bytes at its end.
+    /// The whole text except this many bytes at its end.
     Without(usize),
-    /// So many bytes at its end.
+    /// This many bytes at the end.
     Last(usize),
-    /// What stands before an ending of any length: the longest beginning that matches `body`, of which the rest matches `ending`.
+    /// The text before an ending of variable length: the longest prefix that matches `body` and whose rest matches
+    /// `ending`.
     Before {
-        /// What is meant.
+        /// The expression of this part.
         body: ExprId,
-        /// What follows it.
+        /// The expression of the ending.
         ending: ExprId,
     },
-    /// That rest.
+    /// The ending of variable length itself.
     Ending {
-        /// What stands before it.
+        /// The expression of the text before it.
         body: ExprId,
-        /// What is meant.
+        /// The expression of this part.
         ending: ExprId,
     },
 }
 
-/// A temperature: a number that is not negative.
+/// A temperature: a finite number that is not negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Temperature(u32);
 
 impl Temperature {
-    /// That number; `None` if it is negative, infinite or none at all.
+    /// Creates a temperature; `None` if the number is negative, infinite or NaN.
     pub fn new(value: f32) -> Option<Self> {
         (value.is_finite() && value >= 0.0).then_some(Self(value.to_bits()))
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn value(self) -> f32 {
         f32::from_bits(self.0)
     }
 }
 
 impl Captured {
-    /// The expressions that tell where the ending begins, if its length does not: what stands before it, and the ending.
+    /// Returns the expressions that determine where an ending of variable length begins: those of the text before it,
+    /// and of the ending.
     pub fn border(self) -> Option<(ExprId, ExprId)> {
         match self {
             Self::All | Self::Without(_) | Self::Last(_) => None,
@@ -70,7 +72,7 @@ impl Captured {
         }
     }
 
-    /// The same part, with other expressions for those of its border.
+    /// Returns the same part with the expressions mapped.
     pub(crate) fn with_exprs(self, mut of: impl FnMut(ExprId) -> ExprId) -> Self {
         match self {
             Self::All | Self::Without(_) | Self::Last(_) => self,
@@ -79,7 +81,7 @@ impl Captured {
         }
     }
 
-    /// The part of a text from one byte to another, of which the ending begins at `border`.
+    /// Returns the range of this part in a text from `begin` to `end` whose ending begins at `border`.
     pub fn of(self, begin: usize, end: usize, border: usize) -> (usize, usize) {
         match self {
             Self::All => (begin, end),
@@ -92,12 +94,12 @@ impl Captured {
 }
 
 impl Notes {
-    /// The expressions that captures need.
+    /// Returns the expressions that captures need.
     pub(crate) fn exprs(&self) -> impl Iterator<Item = ExprId> {
         self.captures.iter().filter_map(|capture| capture.part.border()).flat_map(<[ExprId; 2]>::from)
     }
 
-    /// The same notes in a grammar that has other expressions for these.
+    /// Returns the same notes with the expressions mapped, for another grammar.
     pub(crate) fn with_exprs(&self, mut of: impl FnMut(ExprId) -> ExprId) -> Self {
         let capture = |capture: &Capture| Capture {
             name: capture.name.clone(),

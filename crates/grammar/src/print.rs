@@ -1,10 +1,10 @@
-//! Printing a grammar for people: `Display` writes one rule a line, in an EBNF-like notation.
+//! Prints a grammar for people: `Display` writes one rule per line, in a notation like EBNF.
 
 use core::fmt;
 
 use crate::{Expr, ExprId, Grammar};
 
-/// How deep nested expressions are written out before they are cut.
+/// The depth from which on nested expressions are abbreviated.
 const DEPTH: usize = 64;
 
 impl fmt::Display for Grammar {
@@ -20,7 +20,7 @@ impl fmt::Display for Grammar {
 }
 
 impl Grammar {
-    /// One expression, written as in the whole grammar.
+    /// Returns an expression that prints as in the whole grammar.
     pub fn display(&self, expr: ExprId) -> impl fmt::Display {
         Shown { grammar: self, expr }
     }
@@ -42,7 +42,7 @@ fn write_rule(grammar: &Grammar, rule: &crate::Rule, f: &mut fmt::Formatter<'_>)
     write_expr(grammar, rule.expr(), Level::Alt, DEPTH, f)
 }
 
-/// How tightly the surroundings bind; a looser expression inside is put into parentheses.
+/// How tightly the context binds; a looser expression inside it gets parentheses.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Level {
     Alt,

@@ -1,7 +1,7 @@
-//! Tokens of a vocabulary, named before the vocabulary is known.
+//! References to tokens of a vocabulary that is not known yet.
 //!
-//! A grammar describes text, and how a tokenizer cuts text into tokens is none of its business. The exception is a token
-//! that stands for no text, such as `<|tool_call_begin|>`: it can only be asked for by name or by number.
+//! A grammar describes text, independently of how a tokenizer splits text into tokens. The exception is a token that
+//! represents no text, such as `<|tool_call_begin|>`: it can only be referred to by name or by number.
 //!
 //! ```
 //! use maskwright_grammar::{GrammarBuilder, TokenRef, TokenSet};
@@ -31,23 +31,23 @@ use core::fmt;
 pub enum TokenRef {
     /// The special token of this name, or, if there is none, the ordinary token with this text.
     Name(Box<str>),
-    /// The tokens with these numbers, the last included.
+    /// The tokens with these numbers, including the last.
     Ids(u32, u32),
 }
 
 impl TokenRef {
-    /// The token of this name.
+    /// Refers to the token with this name.
     pub fn name(name: &str) -> Self {
         Self::Name(name.into())
     }
 
-    /// The token with this number.
+    /// Refers to the token with this number.
     pub fn id(id: u32) -> Self {
         Self::Ids(id, id)
     }
 }
 
-/// What a [`TokenSet`] begins with.
+/// The base of a [`TokenSet`].
 ///
 /// ```
 /// use maskwright_grammar::{TokenBase, TokenRef, TokenSet};
@@ -57,15 +57,15 @@ impl TokenRef {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenBase {
-    /// With nothing: the listed tokens are those of the set.
+    /// No tokens: the set consists of the listed tokens.
     Nothing,
-    /// With all special tokens but those that end the text; the listed tokens are taken away.
+    /// All special tokens except those that end the text; the listed tokens are removed.
     Specials,
-    /// With all tokens but those that end the text; the listed tokens are taken away.
+    /// All tokens except those that end the text; the listed tokens are removed.
     Everything,
 }
 
-/// Some tokens of a vocabulary.
+/// A set of tokens of a vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TokenSet {
     base: TokenBase,
@@ -73,27 +73,27 @@ pub struct TokenSet {
 }
 
 impl TokenSet {
-    /// Exactly these tokens. Each must exist in the vocabulary.
+    /// Creates a set of exactly these tokens. Each must exist in the vocabulary.
     pub fn these(tokens: impl IntoIterator<Item = TokenRef>) -> Self {
         Self { base: TokenBase::Nothing, listed: tokens.into_iter().collect() }
     }
 
-    /// All special tokens but these and those that end the text.
+    /// Creates a set of all special tokens except these and those that end the text.
     pub fn specials_but(tokens: impl IntoIterator<Item = TokenRef>) -> Self {
         Self { base: TokenBase::Specials, listed: tokens.into_iter().collect() }
     }
 
-    /// All tokens but these and those that end the text.
+    /// Creates a set of all tokens except these and those that end the text.
     pub fn all_but(tokens: impl IntoIterator<Item = TokenRef>) -> Self {
         Self { base: TokenBase::Everything, listed: tokens.into_iter().collect() }
     }
 
-    /// What the set begins with.
+    /// Returns the base of the set.
     pub fn base(&self) -> TokenBase {
         self.base
     }
 
-    /// The tokens that are added to the base, or taken away from it.
+    /// Returns the tokens that are added to the base or removed from it.
     pub fn listed(&self) -> &[TokenRef] {
         &self.listed
     }

@@ -1,7 +1,7 @@
 //! Earley's algorithm over bytes, with expressions as the nonterminals.
 //!
-//! Between any two bytes stands a [`Set`] of what the text so far may be in the middle of. Nothing is
-//! translated: the expressions of the grammar are used as they stand.
+//! Between any two bytes there is a [`Set`] of partial readings of the text so far. Nothing is translated: the
+//! expressions of the grammar are used as they are.
 //!
 //! ```text
 //! root ::= "a" root | "b"        after "a":
@@ -12,12 +12,12 @@
 //!                                  atoms    "a" from 1, "b" from 1
 //! ```
 //!
-//! *Atoms* read bytes: literals, classes, intersections, complements and JSON strings, each a derivative of
-//! its set. Everything else *waits* for an operand, beginning where it waits; when the operand is done, what
-//! waited for it there moves on. A repetition keeps its count as a number.
+//! *Atoms* read bytes: literals, classes, intersections, complements and JSON strings, each as a derivative of its set.
+//! Everything else *waits* for an operand that begins where it waits. When the operand is done, everything that waited
+//! for it there advances. A repetition stores its count as a number.
 //!
-//! Only what can be finished is ever predicted, so that the text so far can be continued to a whole text
-//! exactly when the last set holds anything at all.
+//! Only expressions that can be completed are predicted, so the text so far can be continued to a whole text if and
+//! only if the last set is not empty.
 
 use core::hash::Hash;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ use crate::regular::{Arena, NodeId, Unknown};
 /// A position in the text, counted in bytes.
 pub(crate) type Position = u32;
 
-/// What the text up to one position may be in the middle of.
+/// The partial readings of the text up to one position.
 #[derive(Debug, Default)]
 pub(crate) struct Set {
-    /// Expressions that need an operand which begins at this position; in a finished set those that wait for
-    /// the same one stand together.
+    /// Expressions that need an operand which begins at this position. In a finished set, those that wait for the same
+    /// operand are contiguous.
     waiting: Unique<Waiting>,
     /// Expressions that read the next byte.
     pub(crate) atoms: Vec<Atom>,
@@ -43,18 +43,18 @@ pub(crate) struct Set {
     done: Unique<Done>,
 }
 
-/// An expression in the middle of being matched, between two operands.
+/// A partially matched expression, between two operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Waiting {
     pub(crate) expr: ExprId,
-    /// Of a sequence the part that is awaited, of a repetition the number of finished rounds, else 0.
+    /// The index of the awaited part of a sequence, the number of finished rounds of a repetition, or 0.
     pub(crate) progress: u32,
     pub(crate) origin: Position,
     /// The operand that is needed next.
     pub(crate) awaited: ExprId,
 }
 
-/// An expression that reads bytes, and what is left of it.
+/// An expression that reads bytes, and what remains of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Atom {
     pub(crate) expr: ExprId,
@@ -62,7 +62,7 @@ pub(crate) struct Atom {
     pub(crate) rest: NodeId,
 }
 
-/// An expression matches the text from `origin` to here.
+/// An expression that matches the text from `origin` to here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Done {
     expr: ExprId,
@@ -74,7 +74,7 @@ impl Set {
         self.atoms.is_empty() && self.done.list.is_empty()
     }
 
-    /// What waits for an operand, in a finished set.
+    /// Returns the expressions that wait for an operand. The set must be finished.
     pub(crate) fn waiting_for(&self, awaited: ExprId) -> &[Waiting] {
         let list = &self.waiting.list;
         let first = list.partition_point(|item| item.awaited < awaited);
@@ -82,7 +82,7 @@ impl Set {
         &list[first..first + count]
     }
 
-    /// How many things the text may be in the middle of.
+    /// Returns the number of partial readings.
     pub(crate) fn size(&self) -> usize {
         self.waiting.list.len() + self.atoms.len() + self.done.list.len()
     }
@@ -92,14 +92,14 @@ impl Set {
     }
 }
 
-/// The set before the first byte.
+/// Computes the set before the first byte.
 pub(crate) fn first_set(facts: &Facts, arena: &Arena) -> Set {
     let mut closure = Closure::new(facts, &[]);
     closure.agenda.push(Event::Predict(facts.root()));
     closure.run(arena)
 }
 
-/// The set after one more byte.
+/// Computes the set after one more byte.
 pub(crate) fn next_set(
     facts: &Facts,
     arena: &mut Arena,
@@ -117,7 +117,7 @@ pub(crate) fn next_set(
     Ok(closure.run(arena))
 }
 
-/// Works out a set from what is known to be in it.
+/// Completes a set from its initial members.
 struct Closure<'a> {
     facts: &'a Facts,
     earlier: &'a [Arc<Set>],
@@ -127,7 +127,7 @@ struct Closure<'a> {
     agenda: Vec<Event>,
 }
 
-/// What is still to be worked out.
+/// An event that is still to be processed.
 enum Event {
     Predict(ExprId),
     Wait(Waiting),
@@ -152,7 +152,7 @@ impl<'a> Closure<'a> {
         self.set
     }
 
-    /// `expr` may begin here.
+    /// Predicts that `expr` begins here.
     fn predict(&mut self, expr: ExprId, arena: &Arena) {
         if !self.facts.is_productive(expr) || !self.predicted.insert(expr) {
             return;
@@ -182,19 +182,19 @@ impl<'a> Closure<'a> {
         }
     }
 
-    /// `item` needs an operand that begins here.
+    /// Adds an item that needs an operand which begins here.
     fn wait(&mut self, item: Waiting) {
         if !self.facts.is_productive(item.awaited) || !self.set.waiting.insert(item) {
             return;
         }
         self.agenda.push(Event::Predict(item.awaited));
-        // The operand may have ended here, empty, before anybody waited for it.
+        // The operand may already have ended here, if it is empty.
         if self.set.is_done(item.awaited, self.here) {
             self.advance(item, self.here);
         }
     }
 
-    /// An expression ends here: what waited for it where it began moves on.
+    /// Records that an expression ends here, and advances everything that waited for it at its origin.
     fn finish(&mut self, done: Done) {
         if !self.set.done.insert(done) {
             return;
@@ -214,7 +214,7 @@ impl<'a> Closure<'a> {
         }
     }
 
-    /// The operand that `item` waited for has been matched from `began` to here.
+    /// Advances an item whose operand has been matched from `began` to here.
     fn advance(&mut self, item: Waiting, began: Position) {
         let Waiting { expr, progress, origin, .. } = item;
         match self.facts.expr(expr) {
@@ -227,32 +227,32 @@ impl<'a> Closure<'a> {
                     None => self.agenda.push(Event::Done(Done { expr, origin })),
                 }
             }
-            // A round that read nothing counts for nothing: where there can be one, no round is required.
+            // An empty round is not counted: where one is possible, no round is required.
             Expr::Repeat { .. } if began == self.here => {}
             Expr::Repeat { .. } => self.after_rounds(expr, origin, progress + 1),
             _ => self.agenda.push(Event::Done(Done { expr, origin })),
         }
     }
 
-    /// So many rounds of a repetition have been matched.
+    /// Records that this many rounds of a repetition have been matched.
     fn after_rounds(&mut self, expr: ExprId, origin: Position, rounds: u32) {
         let Some(bounds) = self.facts.bounds(expr) else { return };
         if rounds >= bounds.min {
             self.agenda.push(Event::Done(Done { expr, origin }));
         }
         if bounds.max.is_none_or(|max| rounds < max) {
-            // Without an upper bound it does not matter how far above the lower one we are.
+            // Without an upper bound, counts above the lower bound make no difference.
             let progress = if bounds.max.is_none() { rounds.min(bounds.min) } else { rounds };
             self.agenda.push(Event::Wait(Waiting { expr, progress, origin, awaited: bounds.body }));
         }
     }
 }
 
-/// A list without duplicates, in the order of arrival.
+/// A list without duplicates, in insertion order.
 #[derive(Debug)]
 struct Unique<T> {
     list: Vec<T>,
-    /// All members, once there are too many to look through.
+    /// All members, once there are too many for a linear search.
     seen: FxHashSet<T>,
 }
 
@@ -269,7 +269,7 @@ impl<T: Copy + Eq + Hash> Unique<T> {
         if self.list.len() <= Self::FEW { self.list.contains(&member) } else { self.seen.contains(&member) }
     }
 
-    /// Adds a member; false if it was there.
+    /// Adds a member. Returns `false` if it is already present.
     fn insert(&mut self, member: T) -> bool {
         if self.contains(member) {
             return false;

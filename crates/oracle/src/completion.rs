@@ -1,4 +1,4 @@
-//! How far is the end, and one way to get there.
+//! Computes the distance to the end of a text, and a completion.
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,13 +11,13 @@ use crate::facts::Facts;
 use crate::{Oracle, State};
 
 impl Oracle {
-    /// At most so many more bytes are needed to complete the text; `None` if it cannot be completed, and 0
-    /// exactly when it is complete. Some byte always makes it smaller.
+    /// Returns an upper bound on the number of bytes that complete the text; `None` if it cannot be completed, and 0 if
+    /// and only if it is complete. Some byte always decreases it.
     pub fn distance(&self, state: &State) -> Option<u64> {
         if self.is_accepting(state) { Some(0) } else { self.nearest(state).map(|(distance, _)| distance) }
     }
 
-    /// Bytes that complete the text, not many more than necessary; `None` if it cannot be completed.
+    /// Returns bytes that complete the text, not many more than necessary; `None` if it cannot be completed.
     pub fn completion(&self, state: &State) -> Option<Vec<u8>> {
         let mut state = state.clone();
         let mut bytes = Vec::new();
@@ -33,17 +33,17 @@ impl Oracle {
         Some(bytes)
     }
 
-    /// The distance of an incomplete text, and the atom that reads the next byte on the way.
+    /// Returns the distance of an incomplete text, and the atom that reads the next byte towards the end.
     ///
-    /// The nearest end is looked for like a shortest path: from what reads the next byte to what waits for
-    /// that, and so on to the root.
+    /// The nearest end is found like a shortest path: from the atoms to the expressions that wait for them, and so on
+    /// to the root.
     fn nearest(&self, state: &State) -> Option<(u64, Atom)> {
         let atoms = state.sets.last().map_or(&[][..], |set| &set.atoms);
         let mut reached: FxHashSet<(ExprId, Position)> = FxHashSet::default();
         let mut queue: BinaryHeap<Reverse<(u64, ExprId, Position, usize)>> = BinaryHeap::new();
         for (i, atom) in atoms.iter().enumerate() {
             let distance = self.arena.borrow_mut().distance(atom.rest).unwrap_or_else(|e| panic!("{e}"));
-            // What is already done has brought forth other atoms, or the text is complete.
+            // An atom that is done has already produced other atoms, or the text is complete.
             if let Some(distance) = distance.filter(|&distance| distance > 0) {
                 queue.push(Reverse((distance, atom.expr, atom.origin, i)));
             }
@@ -64,14 +64,14 @@ impl Oracle {
         None
     }
 
-    /// Every byte that may come next, with the state after it.
+    /// Returns every byte that may come next, with the state after it.
     pub fn next_bytes(&self, state: &State) -> Vec<(u8, State)> {
         let after = (0..=u8::MAX).map(|byte| (byte, self.step(state, byte)));
         after.filter(|(_, next)| self.is_viable(next)).collect()
     }
 }
 
-/// What an expression needs after the operand that it waits for.
+/// Returns what an expression needs after the operand that it waits for.
 fn after(facts: &Facts, item: &Waiting) -> u64 {
     let distance = |expr: ExprId| facts.distance(expr).unwrap_or(u64::MAX);
     match facts.expr(item.expr) {

@@ -1,10 +1,10 @@
-//! What is known of a grammar's expressions before any text is read.
+//! Facts about the expressions of a grammar, computed before any text is read.
 
 use maskwright_grammar::{Expr, ExprId, Grammar, RuleId};
 
 use crate::regular::{Arena, NodeId, Unknown, lower};
 
-/// A grammar and what follows from it.
+/// A grammar and the facts derived from it.
 #[derive(Debug)]
 pub(crate) struct Facts {
     grammar: Grammar,
@@ -12,11 +12,11 @@ pub(crate) struct Facts {
     distance: Vec<Option<u64>>,
 }
 
-/// The bounds of a repetition, as they count.
+/// The effective bounds of a repetition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) body: ExprId,
-    /// 0 if the body may be empty: empty rounds make up for missing ones.
+    /// 0 if the body may be empty: empty rounds can replace missing ones.
     pub(crate) min: u32,
     pub(crate) max: Option<u32>,
 }
@@ -36,7 +36,7 @@ impl Facts {
         Ok(facts)
     }
 
-    /// Lowers the distances until nothing changes. What has none then derives no text.
+    /// Decreases the distances until nothing changes. Expressions that then have none derive no text.
     fn find_distances(&mut self) {
         loop {
             let mut changed = false;
@@ -53,7 +53,7 @@ impl Facts {
         }
     }
 
-    /// The distance of an expression that is no atom, from those of its operands.
+    /// Computes the distance of an expression that is not an atom, from those of its operands.
     fn distance_now(&self, expr: &Expr) -> Option<u64> {
         match expr {
             Expr::Seq(parts) => parts
@@ -72,7 +72,7 @@ impl Facts {
         }
     }
 
-    /// The expression of the root rule.
+    /// Returns the expression of the root rule.
     pub(crate) fn root(&self) -> ExprId {
         self.rule(self.grammar.root())
     }
@@ -89,23 +89,23 @@ impl Facts {
         self.grammar.expr(expr)
     }
 
-    /// The regular set of an atom.
+    /// Returns the regular set of an atom.
     pub(crate) fn node(&self, expr: ExprId) -> Option<NodeId> {
         self.nodes[expr.index()]
     }
 
-    /// At most so many bytes are needed for some text of the expression; `None` if it has no text, and 0
-    /// exactly when the empty text is one.
+    /// Returns an upper bound on the bytes of some text of the expression; `None` if it has no text, and 0 if and only
+    /// if it derives the empty text.
     pub(crate) fn distance(&self, expr: ExprId) -> Option<u64> {
         self.distance[expr.index()]
     }
 
-    /// Whether the expression derives any text.
+    /// Checks whether the expression derives any text.
     pub(crate) fn is_productive(&self, expr: ExprId) -> bool {
         self.distance(expr).is_some()
     }
 
-    /// The bounds of a repetition; `None` for anything else.
+    /// Returns the bounds of a repetition; `None` for anything else.
     pub(crate) fn bounds(&self, expr: ExprId) -> Option<Bounds> {
         let Expr::Repeat { body, min, max } = *self.expr(expr) else { return None };
         let min = if self.distance(body) == Some(0) { 0 } else { min };
@@ -113,7 +113,7 @@ impl Facts {
     }
 }
 
-/// Whether the chart reads the expression byte by byte, as a regular set.
+/// Checks whether the chart reads the expression byte by byte, as a regular set.
 fn is_atom(expr: &Expr) -> bool {
     match expr {
         Expr::Never

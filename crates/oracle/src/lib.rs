@@ -1,9 +1,9 @@
-//! A slow, plain, independent recogniser that the fast engine is compared with.
+//! A slow, simple, independent recognizer, with which the fast engine is compared.
 //!
-//! The [`Oracle`] answers two questions about a text, byte by byte: is it a whole text of the grammar, and
-//! can it still become one? Its answers follow the definitions as closely as we could write them: Earley's
-//! algorithm for rules, derivatives for intersections, complements and JSON strings, and a search for a
-//! witness where a set might be empty. It shares no code with the engine but the [`Grammar`] itself.
+//! The [`Oracle`] answers two questions about a text, byte by byte: is it a whole text of the grammar, and can it still
+//! become one? It follows the definitions as closely as possible: Earley's algorithm for rules, derivatives for
+//! intersections, complements and JSON strings, and a search for a witness where a set may be empty. It shares no code
+//! with the engine except the [`Grammar`].
 //!
 //! ```
 //! use maskwright_grammar::GrammarBuilder;
@@ -25,20 +25,19 @@
 //! assert!(!oracle.is_viable(&oracle.step(&oracle.start(), b')')));
 //! ```
 //!
-//! # What is here
+//! # Overview
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | this one, [`mask`] | the oracle, and its answer for every token of a vocabulary |
-//! | [`generate`] | random grammars, texts and vocabularies, the same for the same seed |
-//! | [`laws`] | what must hold of anything that fills masks, as functions over a [`laws::Subject`] |
+//! | [`generate`] | random grammars, texts and vocabularies, reproducible by seed |
+//! | [`laws`] | the laws that everything that fills masks must obey, as functions over a [`laws::Subject`] |
 //!
-//! # What it does not do
+//! # Limitations
 //!
-//! It is no product: it is slow, its memory grows with the text, and it recurses as deep as an expression
-//! nests. Emptiness of an intersection is found by search; where that takes more than
-//! [`DEFAULT_LIMIT`] steps the oracle says so – [`Unknown`] from [`Oracle::with_limit`], a panic later on –
-//! and never guesses.
+//! This is a test tool: it is slow, its memory grows with the text, and it recurses as deep as expressions nest.
+//! Emptiness of an intersection is found by search. If that takes more than [`DEFAULT_LIMIT`] steps, the oracle reports
+//! it ([`Unknown`] from [`Oracle::with_limit`], a panic later on) and never guesses.
 
 mod chart;
 mod completion;
@@ -59,19 +58,19 @@ pub use mask::{Mask, Tokens};
 use regular::Arena;
 pub use regular::Unknown;
 
-/// How many steps are taken to find out whether one set is empty: a step derives one operand by one byte.
+/// The greatest number of steps to find out whether one set is empty. A step derives one operand by one byte.
 pub const DEFAULT_LIMIT: u64 = 20_000_000;
 
-/// The recogniser of one grammar.
+/// The recognizer of one grammar.
 ///
-/// It remembers the derivatives that it has seen, so it is not `Sync`: give each thread its own.
+/// It caches derivatives, so it is not `Sync`: create one for each thread.
 #[derive(Debug)]
 pub struct Oracle {
     facts: Facts,
     arena: RefCell<Arena>,
 }
 
-/// What the bytes so far may become. Only of use with the oracle that made it.
+/// The state after some bytes. It may only be used with the oracle that created it.
 #[derive(Clone, Debug)]
 pub struct State {
     /// One set for each position, the first before any byte.
@@ -79,61 +78,61 @@ pub struct State {
 }
 
 impl State {
-    /// How many bytes have been read.
+    /// Returns how many bytes have been read.
     pub fn position(&self) -> usize {
         self.sets.len() - 1
     }
 
-    /// How many things the text may be in the middle of: the more, the slower the next step.
+    /// Returns the number of partial readings of the text. The more there are, the slower the next step.
     pub fn ambiguity(&self) -> usize {
         self.sets.last().map_or(0, |set| set.size())
     }
 }
 
 impl Oracle {
-    /// The oracle of a grammar.
+    /// Creates the oracle of a grammar.
     ///
     /// # Panics
-    /// If it cannot be told whether an intersection is empty; see [`Self::with_limit`].
+    /// If it cannot be determined whether an intersection is empty; see [`Self::with_limit`].
     pub fn new(grammar: &Grammar) -> Self {
         Self::with_limit(grammar, DEFAULT_LIMIT).unwrap_or_else(|unknown| panic!("{unknown}"))
     }
 
-    /// The oracle of a grammar, taking at most `limit` steps to find out whether one set is empty.
+    /// Creates the oracle of a grammar. At most `limit` steps are taken to find out whether one set is empty.
     pub fn with_limit(grammar: &Grammar, limit: u64) -> Result<Self, Unknown> {
         let mut arena = Arena::new(limit);
         let facts = Facts::new(grammar, &mut arena)?;
         Ok(Self { facts, arena: RefCell::new(arena) })
     }
 
-    /// The grammar.
+    /// Returns the grammar.
     pub fn grammar(&self) -> &Grammar {
         self.facts.grammar()
     }
 
-    /// Before the first byte.
+    /// Returns the state before the first byte.
     pub fn start(&self) -> State {
         let set = chart::first_set(&self.facts, &self.arena.borrow());
         State { sets: vec![Arc::new(set)] }
     }
 
-    /// After one more byte.
+    /// Returns the state after one more byte.
     ///
     /// # Panics
-    /// If it cannot be told whether an intersection is empty.
+    /// If it cannot be determined whether an intersection is empty.
     #[must_use]
     pub fn step(&self, state: &State, byte: u8) -> State {
         self.try_step(state, byte).unwrap_or_else(|unknown| panic!("{unknown}"))
     }
 
-    /// After one more byte, if it can be told.
+    /// Returns the state after one more byte, if it can be determined.
     pub fn try_step(&self, state: &State, byte: u8) -> Result<State, Unknown> {
         let mut next = state.clone();
         next.sets.push(Arc::new(self.next_set(&state.sets, byte)?));
         Ok(next)
     }
 
-    /// After some more bytes.
+    /// Returns the state after some more bytes.
     #[must_use]
     pub fn run(&self, state: &State, bytes: &[u8]) -> State {
         let mut next = state.clone();
@@ -143,22 +142,22 @@ impl Oracle {
         next
     }
 
-    /// Whether some continuation, possibly the empty one, makes it a text of the grammar.
+    /// Checks whether some continuation, possibly the empty one, makes it a text of the grammar.
     pub fn is_viable(&self, state: &State) -> bool {
         state.sets.last().is_some_and(|set| !set.is_empty())
     }
 
-    /// Whether it is a text of the grammar.
+    /// Checks whether it is a text of the grammar.
     pub fn is_accepting(&self, state: &State) -> bool {
         state.sets.last().is_some_and(|set| set.is_done(self.facts.root(), 0))
     }
 
-    /// Whether these bytes are a text of the grammar.
+    /// Checks whether these bytes are a text of the grammar.
     pub fn accepts(&self, text: &[u8]) -> bool {
         self.is_accepting(&self.run(&self.start(), text))
     }
 
-    /// Whether these bytes are the beginning of a text of the grammar.
+    /// Checks whether these bytes are a prefix of a text of the grammar.
     pub fn is_prefix(&self, text: &[u8]) -> bool {
         self.is_viable(&self.run(&self.start(), text))
     }

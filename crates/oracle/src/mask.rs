@@ -11,12 +11,12 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// No token, with room for `size` of them.
+    /// Creates an empty mask for `size` tokens.
     pub fn new(size: usize) -> Self {
         Self { words: vec![0; size.div_ceil(32)] }
     }
 
-    /// Whether the token is in the set.
+    /// Checks whether the token is in the set.
     pub fn contains(&self, token: u32) -> bool {
         self.words.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1)
     }
@@ -31,12 +31,12 @@ impl Mask {
         self.words[token as usize / 32] &= !(1 << (token % 32));
     }
 
-    /// Whether no token is in the set.
+    /// Checks whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// The tokens of the set, ascending.
+    /// Returns the tokens of the set, ascending.
     pub fn tokens(&self) -> impl Iterator<Item = u32> {
         let bits = |(i, &word): (usize, &u32)| {
             (0..32).filter(move |bit| word >> bit & 1 == 1).map(move |bit| i as u32 * 32 + bit)
@@ -44,32 +44,32 @@ impl Mask {
         self.words.iter().enumerate().flat_map(bits)
     }
 
-    /// The words.
+    /// Returns the words.
     pub fn words(&self) -> &[u32] {
         &self.words
     }
 
-    /// The words, to be written.
+    /// Returns the words for writing.
     pub fn words_mut(&mut self) -> &mut [u32] {
         &mut self.words
     }
 }
 
-/// The tokens of a vocabulary that may ever be allowed, in the order of their bytes.
+/// The tokens of a vocabulary that may be allowed at all, in the order of their bytes.
 ///
-/// Special tokens and tokens without bytes are left out: no grammar of bytes allows them. Which tokens end
-/// a text is said with [`Self::with_eos`]; the [laws](crate::laws) use it, [`Oracle::mask`] does not.
+/// Special tokens and tokens without bytes are left out: no grammar of bytes allows them. [`Self::with_eos`] sets the
+/// tokens that end a text; the [laws](crate::laws) use them, [`Oracle::mask`] does not.
 #[derive(Clone, Debug)]
 pub struct Tokens {
     size: usize,
     sorted: Vec<(Box<[u8]>, u32)>,
-    /// Where each id is in `sorted`.
+    /// The position of each id in `sorted`.
     places: Vec<Option<u32>>,
     eos: Vec<u32>,
 }
 
 impl Tokens {
-    /// The tokens of a vocabulary with ids below `size`. Tokens without bytes are left out.
+    /// Collects the tokens of a vocabulary with ids below `size`. Tokens without bytes are left out.
     ///
     /// # Panics
     /// If an id is not below `size`, or comes twice.
@@ -85,12 +85,12 @@ impl Tokens {
         Self { size, sorted, places, eos: Vec::new() }
     }
 
-    /// Tokens with the ids 0, 1, 2 and so on.
+    /// Creates tokens with the ids 0, 1, 2 and so on.
     pub fn from_list(tokens: &[Vec<u8>]) -> Self {
         Self::new(tokens.len(), (0..).zip(tokens.iter().map(Vec::as_slice)))
     }
 
-    /// Says which tokens end a text: in the mask exactly when the text is complete.
+    /// Sets the tokens that end a text. They are in the mask if and only if the text is complete.
     #[must_use]
     pub fn with_eos(mut self, eos: impl IntoIterator<Item = u32>) -> Self {
         self.eos = eos.into_iter().collect();
@@ -101,29 +101,29 @@ impl Tokens {
         self
     }
 
-    /// How many ids there are.
+    /// Returns the number of ids.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// What a token spells; `None` for those that are never allowed.
+    /// Returns the bytes of a token; `None` for tokens that are never allowed.
     pub fn bytes(&self, token: u32) -> Option<&[u8]> {
         let place = (*self.places.get(token as usize)?)?;
         Some(&self.sorted[place as usize].0)
     }
 
-    /// The tokens that end a text.
+    /// Returns the tokens that end a text.
     pub fn eos(&self) -> &[u32] {
         &self.eos
     }
 
-    /// Whether every single byte is a token, so that every text can be written.
+    /// Checks whether every single byte is a token, so that every text can be written.
     pub fn spell_everything(&self) -> bool {
         let single = |byte: u8| self.sorted.binary_search_by(|(bytes, _)| (**bytes).cmp(&[byte])).is_ok();
         (0..=u8::MAX).all(single)
     }
 
-    /// The tokens that `text` starts with.
+    /// Returns the tokens that are prefixes of `text`.
     pub(crate) fn prefixes_of(&self, text: &[u8]) -> Vec<u32> {
         let mut found = Vec::new();
         for length in 1..=text.len() {
@@ -140,9 +140,9 @@ impl Tokens {
 }
 
 impl Oracle {
-    /// The tokens after which the text can still be completed.
+    /// Computes the tokens after which the text can still be completed.
     ///
-    /// Tokens are taken in the order of their bytes, so that those with a common beginning share its states.
+    /// Tokens are processed in the order of their bytes, so that those with a common prefix share its states.
     pub fn mask(&self, state: &State, tokens: &Tokens) -> Mask {
         let mut mask = Mask::new(tokens.size);
         let start = state.sets.len();

@@ -1,6 +1,6 @@
 //! Measures the kernels that apply a mask: `cargo run --release --example kernels`.
 //!
-//! Each is compared with the plainest loop there is, on a row of 128,256 logits, for three kinds of masks: nearly
+//! Each is compared with the simplest possible loop, on a row of 128,256 logits, for three kinds of masks: nearly
 //! everything allowed (inside a JSON string), nearly nothing (a keyword), and every other token.
 #![expect(clippy::print_stdout, reason = "this program prints its measurements")]
 
@@ -43,7 +43,7 @@ fn measure<L: Logit>(kind: &str, name: &str, row: &[L], words: &[u32]) {
     );
 }
 
-/// The least time of many runs.
+/// Returns the least time of many runs.
 fn micros(mut work: impl FnMut()) -> f64 {
     let mut best = f64::INFINITY;
     for _ in 0..2000 {

@@ -7,23 +7,23 @@
 //! assert_eq!(logits, [0.5, f32::NEG_INFINITY, -2.0, f32::NEG_INFINITY]);
 //! ```
 //!
-//! A mask is applied to the model's raw output, before repetition penalty, temperature or any other
-//! sampling step, and on the greedy path too; then no later step can bring a forbidden token back.
+//! A mask is applied to the model's raw output, before repetition penalty, temperature or any other sampling step, and
+//! also for greedy sampling. Then no later step can bring a forbidden token back.
 //!
 //! # Rules
 //!
-//! - Rows are `f32`, [`half::f16`] or [`bf16`]; the result has the same type, and allowed logits keep
-//!   their bits, NaN included.
-//! - Token t is bit `t % 32` of word `t / 32`, 1 = allowed; the bool form has one bool per token.
-//! - A mask shorter than the row forbids everything beyond its end; what goes beyond the row's end is
-//!   ignored. An empty mask forbids all: then the whole row is −∞, and it is for the caller to notice.
+//! - Rows are `f32`, [`half::f16`] or [`bf16`]. The result has the same type, and allowed logits keep their bits, NaN
+//!   included.
+//! - Token t is bit `t % 32` of word `t / 32`, and 1 means allowed. The bool form has one bool per token.
+//! - A mask shorter than the row forbids everything beyond its end; a longer one is ignored beyond the row's end. An
+//!   empty mask forbids all: the whole row becomes −∞, which the caller must detect.
 //!
-//! # How it is fast
+//! # Performance
 //!
-//! Most words of a mask are all ones or all zeros: the first are skipped, the second filled. For the
-//! others each lane tests its own constant bit of the word, a form that the compiler turns into
-//! vector instructions on every target without `unsafe` and without detecting features at run time
-//! (`examples/kernels.rs` measures it: five to thirty times the speed of the plain loop).
+//! Most words of a mask are all ones or all zeros: the former are skipped, the latter filled. For the other words each
+//! lane tests its own constant bit. The compiler turns this form into vector instructions on every target, without
+//! `unsafe` and without detecting features at run time (`examples/kernels.rs` measures five to thirty times the speed
+//! of the plain loop).
 
 use std::{error::Error, fmt};
 
@@ -31,7 +31,7 @@ use half::{bf16, f16};
 
 /// A type of logits: `f32`, [`half::f16`] or [`bf16`].
 pub trait Logit: Copy + sealed::Sealed {
-    /// What a forbidden token gets.
+    /// The logit of a forbidden token.
     const NEG_INFINITY: Self;
 }
 
@@ -97,19 +97,19 @@ pub fn mask_bools_into<L: Logit>(source: &[L], allowed: &[bool], target: &mut [L
     mask_bools(target, allowed);
 }
 
-/// Several rows in one buffer: row i is `[i * stride .. i * stride + width]`.
+/// The layout of several rows in one buffer: row i is `[i * stride .. i * stride + width]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rows {
-    /// Number of rows.
+    /// The number of rows.
     pub count: usize,
-    /// Elements of a row that are used.
+    /// The number of elements of a row that are used.
     pub width: usize,
-    /// Elements from the beginning of one row to the beginning of the next; at least `width`.
+    /// The number of elements from the beginning of one row to the beginning of the next; at least `width`.
     pub stride: usize,
 }
 
 impl Rows {
-    /// Rows that lie side by side.
+    /// Creates the layout of contiguous rows.
     pub fn dense(count: usize, width: usize) -> Self {
         Self { count, width, stride: width }
     }
@@ -130,8 +130,8 @@ impl Rows {
 
 /// Forbids in each row of `logits` the tokens whose bit is 0 in the same row of `words`.
 ///
-/// Elements between rows are left alone. With fewer rows of words than of logits nothing is
-/// changed and an error is returned.
+/// Elements between rows are left unchanged. If there are fewer rows of words than of logits, nothing is changed and an
+/// error is returned.
 pub fn mask_rows<L: Logit>(
     logits: &mut [L],
     shape: Rows,
@@ -155,7 +155,7 @@ pub fn mask_rows<L: Logit>(
     Ok(())
 }
 
-/// Rows that do not fit the buffer they are said to be in.
+/// The error for rows that do not fit their buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShapeError {
     rows: Rows,
@@ -184,8 +184,8 @@ mod sealed {
         fn select(block: &mut [Self; 32], word: u32);
     }
 
-    /// The bits of a word, one per lane: `word & BITS[i]` needs no shift by a variable, which the
-    /// oldest vector instructions do not have.
+    /// The bits of a word, one per lane: `word & BITS[i]` needs no shift by a variable, which the oldest vector
+    /// instructions do not have.
     const BITS: [u32; 32] = {
         let mut bits = [0; 32];
         let mut lane = 0;
@@ -257,7 +257,7 @@ mod tests {
         (*seed >> 33) as u32
     }
 
-    /// Words of all kinds: none, all, and mixed.
+    /// Returns words of all kinds: none, all, and mixed.
     fn random_words(len: usize, seed: &mut u64) -> Vec<u32> {
         (0..len)
             .map(|_| match random(seed) % 4 {

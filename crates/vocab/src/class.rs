@@ -1,18 +1,18 @@
-//! The token trie seen through byte classes.
+//! The token trie with bytes merged into classes.
 //!
-//! Many automata do not tell `g` from `q`: a state of `[a-z]+@` treats all small letters alike. For
-//! such an automaton the 274,000 nodes of a large token trie collapse to tens of thousands, because
-//! `cat`, `dog` and `sun` are one path. Two fixed partitions of the bytes are prepared:
+//! Many automata do not distinguish `g` from `q`: a state of `[a-z]+@` treats all small letters alike. For such an
+//! automaton the 274,000 nodes of a large token trie collapse to tens of thousands, because `cat`, `dog` and `sun`
+//! become one path. There are two fixed partitions of the bytes:
 //!
 //! | partition | letters | used for |
 //! |---|---|---|
 //! | *merged* | `a–z`, `A–Z` | identifiers, words, most text |
 //! | *split* | `a–f`, `g–z`, `A–F`, `G–Z` | hexadecimal, escapes, uuid |
 //!
-//! Both also hold: digits; every ASCII punctuation byte alone; space, tab, newline and carriage
-//! return each alone; vertical tab with form feed; the other controls; DEL; and for UTF-8 the lead bytes
-//! by length and by what may follow them, and the continuation bytes in three ranges (`80–8F`,
-//! `90–9F`, `A0–BF`), which is what well-formedness depends on.
+//! Both also have these classes: digits; every ASCII punctuation byte alone; space, tab, newline and carriage return
+//! each alone; vertical tab with form feed; the other controls; DEL; the lead bytes of UTF-8 by length and by what may
+//! follow them; and the continuation bytes in three ranges (`80–8F`, `90–9F`, `A0–BF`), which well-formedness depends
+//! on.
 //!
 //! A class is named by its least byte, and a [`ClassTrie`] is an ordinary [`Trie`] over these names:
 //!
@@ -31,24 +31,24 @@ use crate::{
     trie::{Trie, TrieNode},
 };
 
-/// A partition of the 256 bytes; a class is named by its least member, its *representative*.
+/// A partition of the 256 bytes. A class is named by its least member, its *representative*.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteClasses {
     representative: [u8; 256],
 }
 
 impl ByteClasses {
-    /// The coarser partition, with all small letters in one class and all capitals in another.
+    /// Returns the coarser partition, with all small letters in one class and all capitals in another.
     pub const fn merged() -> Self {
         Self::from_ranges(&[(b'A', b'Z'), (b'a', b'z')])
     }
 
-    /// The finer partition, with letters split at the hexadecimal digits.
+    /// Returns the finer partition, with letters split at the hexadecimal digits.
     pub const fn split() -> Self {
         Self::from_ranges(&[(b'A', b'F'), (b'G', b'Z'), (b'a', b'f'), (b'g', b'z')])
     }
 
-    /// Any partition: two bytes are in one class if `class` gives them the same number.
+    /// Creates a partition: two bytes are in one class if `class` gives them the same number.
     ///
     /// ```
     /// use maskwright_vocab::ByteClasses;
@@ -62,21 +62,21 @@ impl ByteClasses {
         Self { representative }
     }
 
-    /// The representative of the class of `byte`.
+    /// Returns the representative of the class of `byte`.
     #[inline]
     pub const fn representative(&self, byte: u8) -> u8 {
         self.representative[byte as usize]
     }
 
-    /// The representative of every byte.
+    /// Returns the representative of every byte.
     pub const fn representatives(&self) -> &[u8; 256] {
         &self.representative
     }
 
-    /// Does every class stay within one class of `same`?
+    /// Checks whether every class stays within one class of `same`.
     ///
-    /// `same` is asked with the representative of a class and each other member, so it must be an
-    /// equivalence, such as "all states of my automaton treat the two bytes alike".
+    /// `same` is called with the representative of a class and each other member, so it must be an equivalence, such as
+    /// "all states of my automaton treat the two bytes alike".
     pub fn respects(&self, mut same: impl FnMut(u8, u8) -> bool) -> bool {
         (0..=255).all(|byte| {
             let representative = self.representative(byte);
@@ -88,7 +88,7 @@ impl ByteClasses {
         let mut classes = Self { representative: SAME_BYTES };
         classes.join(COMMON);
         classes.join(letters);
-        // The other controls have two gaps, so they are no range.
+        // The other controls have two gaps, so they do not form a range.
         let mut byte = 0x0E;
         while byte < 0x20 {
             classes.representative[byte] = 0;
@@ -108,7 +108,7 @@ impl ByteClasses {
             }
             index += 1;
         }
-        // 0xC0, 0xC1 and 0xF5..=0xFF never occur in UTF-8; EE and EF may be followed like E1.
+        // 0xC0, 0xC1 and 0xF5..=0xFF never occur in UTF-8; EE and EF may be followed by the same bytes as E1.
         self.representative[0xC1] = 0xC0;
         let mut byte = 0xF5;
         while byte < 256 {
@@ -141,26 +141,26 @@ pub struct ClassTrie {
 }
 
 impl ClassTrie {
-    /// Merges the nodes of a trie that `classes` does not tell apart.
+    /// Merges the nodes of a trie that `classes` does not distinguish.
     pub fn build(trie: &Trie, classes: ByteClasses) -> Self {
         let none = Trie::build(std::iter::empty::<(&[u8], u32)>());
         let tops: Vec<TrieNode> = trie.children(Trie::ROOT).collect();
         Self { trie: merge(trie, &tops, &none, &classes.representative), classes }
     }
 
-    /// The trie; edge bytes are representatives, and a node lists all tokens with its class string.
+    /// Returns the trie. Edge bytes are representatives, and a node has all tokens with its string of classes.
     #[inline]
     pub fn trie(&self) -> &Trie {
         &self.trie
     }
 
-    /// The partition.
+    /// Returns the partition.
     #[inline]
     pub fn classes(&self) -> &ByteClasses {
         &self.classes
     }
 
-    /// Does every class stay within one class of `same`? See [`ByteClasses::respects`].
+    /// Checks whether every class stays within one class of `same`. See [`ByteClasses::respects`].
     pub fn respects(&self, same: impl FnMut(u8, u8) -> bool) -> bool {
         self.classes.respects(same)
     }
@@ -189,8 +189,8 @@ mod tests {
     fn classes_are_the_documented_ones() {
         let (merged, split) = (ByteClasses::merged(), ByteClasses::split());
         let count = |c: ByteClasses| (0..=255).filter(|&b| c.representative(b) == b).count();
-        // Digits, 32 punctuation bytes, 4 + 1 kinds of white space, controls, DEL, 3 ranges of
-        // continuation bytes, 8 kinds of lead bytes; and the letters.
+        // Digits, 32 punctuation bytes, 4 + 1 kinds of white space, controls, DEL, 3 ranges of continuation bytes, 8
+        // kinds of lead bytes; and the letters.
         let shared = 1 + 32 + 5 + 1 + 1 + 3 + 8;
         assert_eq!((count(merged), count(split)), (shared + 2, shared + 4));
         assert!(alike(merged, b"agz") && alike(merged, b"AGZ") && !alike(merged, b"aA"));

@@ -1,8 +1,8 @@
 //! A stable 128-bit hash of content.
 //!
-//! It names a vocabulary across processes and machines and guards saved files against accidents. It
-//! is two lanes of multiply-and-fold over eight-byte words, and no defence against an adversary who
-//! builds collisions on purpose.
+//! It identifies a vocabulary across processes and machines, and protects saved files against accidents. It consists of
+//! two lanes of multiply-and-fold over eight-byte words, and does not resist an adversary who builds collisions on
+//! purpose.
 
 const KEYS: [u64; 4] =
     [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03, 0xA24B_AED4_963E_E407, 0x8EBC_6AF0_9C88_C6E3];
@@ -43,11 +43,11 @@ impl ContentHash {
     }
 }
 
-/// A checksum of a large body of bytes. It tells accidents – a flipped bit, a lost page, a cut – and is no defence against
-/// somebody who forges one.
+/// Computes a checksum of a large body of bytes. It detects accidents, such as a flipped bit, a lost page or a
+/// truncation, but not a deliberate forgery.
 ///
-/// PERF: four lanes side by side, so that it runs at the speed of memory and not of multiplications; `examples/measure.rs` of
-/// the tokenizers crate shows what loading a vocabulary takes.
+/// PERF: four independent lanes, so that memory is the limit and not multiplication. `examples/measure.rs` of the
+/// tokenizers crate shows how long loading a vocabulary takes.
 pub fn checksum(body: &[u8]) -> u128 {
     let mut lanes = KEYS;
     let (blocks, tail) = body.as_chunks::<32>();
@@ -57,9 +57,9 @@ pub fn checksum(body: &[u8]) -> u128 {
     close(lanes, body.len(), tail)
 }
 
-/// The [`checksum`]s of two bodies.
+/// Computes the [`checksum`]s of two bodies.
 ///
-/// PERF: each lane waits for its own multiplication, so that two bodies take hardly longer than one.
+/// PERF: each lane waits for its previous multiplication, so two bodies take hardly longer than one.
 pub fn checksum_pair(left: &[u8], right: &[u8]) -> [u128; 2] {
     let mut lanes = [KEYS; 2];
     let ((left_blocks, left_tail), (right_blocks, right_tail)) =
@@ -77,7 +77,7 @@ pub fn checksum_pair(left: &[u8], right: &[u8]) -> [u128; 2] {
 #[inline]
 fn mix(lanes: &mut [u64; 4], block: &[u8; 32]) {
     for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
-        // A step that can be undone loses nothing, so that every single change arrives at the end.
+        // An invertible step loses nothing, so every single change reaches the end.
         *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(0x9FB2_1C65_1E98_DF25).rotate_left(29);
     }
 }

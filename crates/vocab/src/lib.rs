@@ -1,7 +1,7 @@
-//! A tokenizer's vocabulary as the mask engine sees it: token bytes, tries, masks and the kernels that apply them.
+//! A tokenizer's vocabulary as the mask engine sees it: token bytes, tries, masks, and the kernels that apply them.
 //!
-//! A language model does not write bytes, it writes *tokens*, and a constraint is about bytes. This
-//! crate is the bridge. It is built once per tokenizer, frozen, and shared by every constraint:
+//! A language model does not write bytes, it writes *tokens*, whereas a constraint is about bytes. This crate connects
+//! the two. A vocabulary is built once per tokenizer, frozen, and shared by all constraints:
 //!
 //! ```
 //! use maskwright_vocab::{TokenId, Trie, VocabularyBuilder};
@@ -22,25 +22,24 @@
 //! # Ok::<(), maskwright_vocab::VocabularyError>(())
 //! ```
 //!
-//! # What is in it
+//! # Contents
 //!
-//! | item | what it answers |
+//! | item | purpose |
 //! |---|---|
-//! | [`Vocabulary`] | which bytes does a token stand for, is it special, does it end the text |
+//! | [`Vocabulary`] | the bytes of each token, whether it is special, and whether it ends the text |
 //! | [`Trie`] | all tokens at once, by shared prefixes: one step per node instead of one per token |
-//! | [`ClassTrie`] | the same trie with bytes merged into classes, for automata that do not tell them apart |
-//! | [`TokenMask`] | a set of tokens, 32 to a word |
+//! | [`ClassTrie`] | the same trie with bytes merged into classes, for automata that do not distinguish them |
+//! | [`TokenMask`] | a set of tokens, 32 per word |
 //! | [`apply`] | kernels that write −∞ into the logits of forbidden tokens |
 //!
-//! # Rules that hold everywhere
+//! # Invariants
 //!
-//! - A *special* token has a name and no bytes: text never spells it. On the tries it is spelled by its number, behind a
-//!   byte that UTF-8 does not have ([`MARK`]), so that a grammar can ask for it like for a literal.
+//! - A *special* token has a name and no bytes: no text spells it. On the tries it is spelled by its number, after a
+//!   byte that UTF-8 does not have ([`MARK`]), so that a grammar can require it like a literal.
 //! - An ordinary token that contains that byte is on no trie: it is part of no text.
 //! - An ordinary token with *no bytes* is on no trie either: it makes no progress, so no mask allows it.
-//! - Several tokens with the same bytes (*aliases*) stand at the same trie node and are always
-//!   allowed or forbidden together.
-//! - The crate knows nothing of tokenizer files, grammars or the engine.
+//! - Several tokens with the same bytes (*aliases*) share a trie node and are always allowed or forbidden together.
+//! - The crate knows nothing about tokenizer files, grammars or the engine.
 
 pub mod apply;
 pub mod class;

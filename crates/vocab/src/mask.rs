@@ -1,4 +1,4 @@
-//! A set of tokens, 32 to a word.
+//! Sets of tokens, 32 per word.
 //!
 //! Token t is bit `t % 32` of word `t / 32`, the layout that serving engines and GPU kernels read.
 //! Bits beyond the size are always 0, so two masks are equal exactly when their sets are.
@@ -21,12 +21,12 @@ pub struct TokenMask {
 }
 
 impl TokenMask {
-    /// No token of `size`.
+    /// Creates an empty mask of `size` tokens.
     pub fn new(size: usize) -> Self {
         Self { words: vec![0; size.div_ceil(32)], size }
     }
 
-    /// A mask from its words; bits at and beyond `size` are dropped, missing words are 0.
+    /// Creates a mask from its words. Bits at and beyond `size` are dropped, missing words are 0.
     pub fn from_words(words: &[u32], size: usize) -> Self {
         let mut mask = Self::new(size);
         let len = words.len().min(mask.words.len());
@@ -35,7 +35,7 @@ impl TokenMask {
         mask
     }
 
-    /// A mask from one bool per token.
+    /// Creates a mask from one bool per token.
     pub fn from_bools(allowed: &[bool]) -> Self {
         let mut mask = Self::new(allowed.len());
         for (word, chunk) in mask.words.iter_mut().zip(allowed.chunks(32)) {
@@ -44,23 +44,23 @@ impl TokenMask {
         mask
     }
 
-    /// One bool per token.
+    /// Returns one bool per token.
     pub fn to_bools(&self) -> Vec<bool> {
         (0..self.size).map(|t| self.words[t / 32] >> (t % 32) & 1 == 1).collect()
     }
 
-    /// How many tokens the mask speaks of, allowed or not.
+    /// Returns the number of tokens that the mask covers, allowed or not.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The words, token t at bit `t % 32` of word `t / 32`.
+    /// Returns the words, with token t at bit `t % 32` of word `t / 32`.
     #[inline]
     pub fn words(&self) -> &[u32] {
         &self.words
     }
 
-    /// Is the token in the set? A token beyond the size is not.
+    /// Checks whether a token is in the set. A token beyond the size is not.
     #[inline]
     pub fn contains(&self, token: TokenId) -> bool {
         self.words.get(token.index() / 32).is_some_and(|word| word >> (token.0 % 32) & 1 == 1)
@@ -122,17 +122,17 @@ impl TokenMask {
         self.size = other.size;
     }
 
-    /// Number of tokens in the set.
+    /// Returns the number of tokens in the set.
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Is no token in the set?
+    /// Checks whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// The tokens, ascending.
+    /// Returns the tokens, ascending.
     pub fn iter(&self) -> impl Iterator<Item = TokenId> + '_ {
         self.words.iter().enumerate().flat_map(|(index, &word)| {
             let base = index as u32 * 32;
@@ -140,7 +140,7 @@ impl TokenMask {
         })
     }
 
-    /// Bytes held on the heap.
+    /// Returns the memory on the heap in bytes.
     pub fn heap_bytes(&self) -> usize {
         4 * self.words.capacity()
     }
@@ -154,7 +154,7 @@ impl TokenMask {
     }
 }
 
-/// The positions of the ones of a word, ascending.
+/// An iterator over the positions of the ones of a word, ascending.
 struct Bits(u32);
 
 impl Iterator for Bits {

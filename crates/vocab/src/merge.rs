@@ -1,13 +1,12 @@
-//! One trie out of many subtrees.
+//! Merges subtrees of tries into one trie.
 //!
-//! Class tries and rest tries are both *unions of parts of the token trie*: a class trie merges
-//! siblings whose bytes belong to one class, a rest trie merges all subtrees that begin where a token
-//! leaves a loop. Both come from one breadth-first pass in which a new node stands for a list of old
-//! nodes; each old node is read once, and nothing is sorted but short lists of siblings.
+//! A class trie is such a union: it merges siblings whose bytes belong to one class. It is built in one breadth-first
+//! pass in which a new node represents a list of old nodes. Each old node is read once, and only short lists of
+//! siblings are sorted.
 
 use crate::trie::{Trie, TrieNode, TrieWriter};
 
-/// A byte map that changes nothing.
+/// The identity map of bytes.
 pub(crate) const SAME_BYTES: [u8; 256] = {
     let mut map = [0; 256];
     let mut byte = 0;
@@ -18,9 +17,8 @@ pub(crate) const SAME_BYTES: [u8; 256] = {
     map
 };
 
-/// The trie that has at its root an edge for each of `tops` – nodes of `main`, whose edge bytes and
-/// whole subtrees are taken over – and for all children of the root of `side`. Every byte goes
-/// through `map`; what falls together is merged.
+/// Builds the trie whose root has an edge for each of `tops`, which are nodes of `main` and keep their edge bytes and
+/// subtrees, and for each child of the root of `side`. Every byte is replaced by `map`, and equal edges are merged.
 pub(crate) fn merge(main: &Trie, tops: &[TrieNode], side: &Trie, map: &[u8; 256]) -> Trie {
     let mut merge = Merge {
         main,
@@ -47,7 +45,7 @@ pub(crate) fn merge(main: &Trie, tops: &[TrieNode], side: &Trie, map: &[u8; 256]
     merge.out.finish()
 }
 
-/// Marks a node of the side trie.
+/// The flag of a node of the side trie.
 const SIDE: u32 = 1 << 31;
 
 struct Merge<'a> {
@@ -55,7 +53,7 @@ struct Merge<'a> {
     side: &'a Trie,
     map: &'a [u8; 256],
     out: TrieWriter,
-    /// For each new node, breadth first, the old nodes it stands for: `sources[nodes[i].0..nodes[i].1]`.
+    /// For each new node, breadth-first, the old nodes that it represents: `sources[nodes[i].0..nodes[i].1]`.
     sources: Vec<u32>,
     nodes: Vec<(u32, u32)>,
     siblings: Siblings,
@@ -84,7 +82,7 @@ impl<'a> Merge<'a> {
         (trie, TrieNode::new(source & !SIDE))
     }
 
-    /// Turns the gathered siblings into the children of the current new node.
+    /// Turns the collected siblings into the children of the current new node.
     fn write_children(&mut self) {
         let mut last = None;
         for &(byte, source) in self.siblings.by_byte() {
@@ -104,7 +102,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// Old nodes with the bytes they will stand under.
+/// Old nodes with their new edge bytes.
 #[derive(Default)]
 struct Siblings {
     list: Vec<(u8, u32)>,
@@ -128,7 +126,7 @@ impl Siblings {
         self.list.clear();
     }
 
-    /// The siblings, ascending by byte.
+    /// Returns the siblings, ascending by byte.
     fn by_byte(&mut self) -> &[(u8, u32)] {
         if self.ascending {
             return &self.list;

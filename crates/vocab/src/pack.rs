@@ -1,4 +1,4 @@
-//! Files of plain arrays: how they are written, and read without trust.
+//! Files of plain arrays: writing them, and reading them without trusting them.
 //!
 //! ```text
 //! magic                16 bytes, which kind of file this is
@@ -7,7 +7,7 @@
 //! checksum of the body u128
 //! body                 numbers and arrays, little-endian; an array is its length as u32 and its elements
 //! ```
-//! The checksum guards against accidents. Against everything else there are the checks of whoever reads the body.
+//! The checksum protects against accidents only. Everything else must be checked by the code that reads the body.
 //!
 //! ```
 //! use maskwright_vocab::pack::{Reader, Writer, open, seal};
@@ -24,7 +24,7 @@ use std::cmp::Ordering;
 
 use crate::hash::checksum;
 
-/// A file with this body.
+/// Creates a file with this body.
 pub fn seal(magic: &[u8; 16], version: u32, body: &[u8]) -> Vec<u8> {
     let mut file = Vec::with_capacity(body.len() + 44);
     file.extend_from_slice(magic);
@@ -35,7 +35,7 @@ pub fn seal(magic: &[u8; 16], version: u32, body: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The body of a file.
+/// Checks the header of a file and returns its body.
 pub fn open<'f>(magic: &[u8; 16], version: u32, file: &'f [u8]) -> Result<&'f [u8], OpenError> {
     let mut header = Reader(file.strip_prefix(magic).ok_or(OpenError::Foreign)?);
     let found = header.word().map_err(|_| OpenError::Truncated)?;
@@ -53,50 +53,50 @@ pub fn open<'f>(magic: &[u8; 16], version: u32, file: &'f [u8]) -> Result<&'f [u
     }
 }
 
-/// Why a file cannot be opened.
+/// The reason why a file cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It is of another kind.
+    /// The file is of another kind.
     Foreign,
-    /// It was written by another version.
+    /// The file was written by another version.
     Version {
         /// The version found.
         found: u32,
     },
-    /// It ends too early.
+    /// The file ends too early.
     Truncated,
-    /// It is damaged, and how.
+    /// The file is damaged; the text says how.
     Corrupt(&'static str),
 }
 
-/// A body being written.
+/// A body that is being written.
 #[derive(Debug, Default)]
 pub struct Writer(Vec<u8>);
 
 impl Writer {
-    /// The body.
+    /// Returns the body.
     pub fn finish(self) -> Vec<u8> {
         self.0
     }
 
-    /// A number.
+    /// Writes a number.
     pub fn word(&mut self, word: u32) {
         self.0.extend_from_slice(&word.to_le_bytes());
     }
 
-    /// A large number.
+    /// Writes a large number.
     pub fn wide(&mut self, wide: u128) {
         self.0.extend_from_slice(&wide.to_le_bytes());
     }
 
-    /// An array of bytes.
+    /// Writes an array of bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u32);
         self.0.extend_from_slice(bytes);
     }
 
-    /// An array of numbers.
+    /// Writes an array of numbers.
     pub fn words(&mut self, words: &[u32]) {
         self.word(words.len() as u32);
         self.0.reserve(4 * words.len());
@@ -106,42 +106,42 @@ impl Writer {
     }
 }
 
-/// What was read, or why it makes no sense.
+/// A value that was read, or what is wrong with it.
 pub type Read<T> = Result<T, &'static str>;
 const SHORT: &str = "an array is longer than the file";
 
-/// A body being read.
+/// A body that is being read.
 #[derive(Debug)]
 pub struct Reader<'f>(&'f [u8]);
 
 impl<'f> Reader<'f> {
-    /// At the beginning of a body.
+    /// Creates a reader at the beginning of a body.
     pub fn new(body: &'f [u8]) -> Self {
         Self(body)
     }
 
-    /// Whether everything was read.
+    /// Checks whether everything was read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A number.
+    /// Reads a number.
     pub fn word(&mut self) -> Read<u32> {
         self.take().map(u32::from_le_bytes).ok_or(SHORT)
     }
 
-    /// A large number.
+    /// Reads a large number.
     pub fn wide(&mut self) -> Read<u128> {
         self.take().map(u128::from_le_bytes).ok_or(SHORT)
     }
 
-    /// An array of bytes.
+    /// Reads an array of bytes.
     pub fn bytes(&mut self) -> Read<&'f [u8]> {
         let len = self.word()? as usize;
         self.split(len)
     }
 
-    /// An array of numbers.
+    /// Reads an array of numbers.
     pub fn words(&mut self) -> Read<Vec<u32>> {
         let len = self.word()? as usize;
         let bytes = self.split(len.checked_mul(4).ok_or(SHORT)?)?;

@@ -1,6 +1,7 @@
 //! A vocabulary on disk.
 //!
-//! What takes time to build, the tries, is stored as plain arrays, so that loading is reading. The body of the file ([`crate::pack`]):
+//! The tries take time to build, so they are stored as plain arrays, and loading only reads them. The body of the file
+//! ([`crate::pack`]):
 //!
 //! ```text
 //! numbered, text, start, kinds, specials, EOS             the tokens
@@ -8,8 +9,8 @@
 //! class trie, class trie                 a trie each; the partitions are fixed
 //! ```
 //!
-//! The checks of every array guard against panics: a file made with ill intent can describe wrong tries, but
-//! it can do no more than a tokenizer file that lies about its tokens.
+//! The checks of all arrays prevent panics. A malicious file can describe wrong tries, but it can do no more harm than
+//! a tokenizer file with wrong tokens.
 
 use std::{
     error::Error,
@@ -27,7 +28,7 @@ use crate::{
 };
 
 const MAGIC: &[u8; 16] = b"maskwright vocab";
-/// To be raised with every change of the format, of the checksum, of the fingerprint or of the byte classes.
+/// Must be increased with every change of the format, of the checksum, of the fingerprint or of the byte classes.
 const VERSION: u32 = 3;
 
 impl Vocabulary {
@@ -63,7 +64,7 @@ impl Vocabulary {
     }
 }
 
-/// Why a saved vocabulary cannot be loaded.
+/// The reason why a saved vocabulary cannot be loaded.
 ///
 /// ```
 /// use maskwright_vocab::{LoadError, Vocabulary};
@@ -73,16 +74,16 @@ impl Vocabulary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// It does not begin like a saved vocabulary.
+    /// The file does not begin like a saved vocabulary.
     Foreign,
-    /// It was written by another version.
+    /// The file was written by another version.
     Version {
         /// The version found.
         found: u32,
     },
-    /// It ends too early.
+    /// The file ends too early.
     Truncated,
-    /// It is damaged, and how.
+    /// The file is damaged; the text says how.
     Corrupt(&'static str),
 }
 
@@ -200,7 +201,7 @@ mod tests {
         file
     }
 
-    /// A file with a right checksum over any body.
+    /// Creates a file with a correct checksum over any body.
     fn sealed(body: &[u8]) -> Vec<u8> {
         pack::seal(MAGIC, VERSION, body)
     }

@@ -1,9 +1,9 @@
-//! All tokens at once, by shared prefixes.
+//! A trie of all tokens: tokens with a common prefix share a path.
 //!
-//! The walk that decides a mask visits one node per distinct prefix, so its speed is the speed of
-//! memory. The children of a node lie side by side, sorted by byte; behind them come the children of the
-//! first of them and all that is below it, then those of the second, and so on. A walk that goes into
-//! one small subtree therefore stays in a few cache lines. For the tokens `a`=7, `ab`=8, `b`=9, `bc`=6, `abc`=5:
+//! The walk that computes a mask visits one node per distinct prefix, so its speed is limited by memory. The children
+//! of a node are contiguous, sorted by byte. After them come the children of the first of them with everything below
+//! it, then those of the second, and so on. So a walk into one small subtree stays in a few cache lines. For the tokens
+//! `a`=7, `ab`=8, `b`=9, `bc`=6, `abc`=5:
 //!
 //! ```text
 //! node      0 (root)   1 "a"   2 "b"   3 "ab"   4 "abc"   5 "bc"
@@ -15,9 +15,10 @@
 //! ids       7          9       8       5        6
 //! ```
 //!
-//! All but the last two stand in one record of twelve bytes, so that a step costs one cache line: it finds the child among its few
-//! siblings, and knows the child's token and where to go on. Where siblings are many, their bytes are searched in an array of bytes alone.
-//! A child comes after its parent. Tokens with equal bytes share a node.
+//! All rows except the last two are fields of one record of twelve bytes, so a step costs one cache line: it finds the
+//! child among its few siblings, and has the child's token and the position of its children. Where there are many
+//! siblings, the byte is searched in an array that contains only bytes. A child comes after its parent. Tokens with
+//! equal bytes share a node.
 
 use std::ops::Range;
 
@@ -26,10 +27,10 @@ use std::ops::Range;
 pub struct Trie {
     pub(crate) bytes: Vec<u8>,
     nodes: Vec<Node>,
-    /// One more than there are nodes.
+    /// Has one entry more than there are nodes.
     post: Vec<u32>,
     pub(crate) ids: Vec<u32>,
-    /// Child of the root by byte, 0 where there is none. Empty for a root with few children.
+    /// The child of the root by byte, 0 where there is none. Empty for a root with few children.
     root: Vec<u32>,
 }
 
@@ -38,48 +39,48 @@ pub struct Trie {
 pub struct TrieNode(u32);
 
 impl TrieNode {
-    /// The node with this number: the root is 0, and a child has a greater number than its parent.
+    /// Creates the node with this number. The root is 0, and a child has a greater number than its parent.
     #[inline]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// Its number.
+    /// Returns its number.
     #[inline]
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// Its number, to index a list with.
+    /// Returns its number as an index into a list.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Nodes that lie side by side: the children of one node, as an iterator.
+/// Contiguous nodes, such as the children of one node, as an iterator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrieNodes(Range<u32>);
 
 impl TrieNodes {
-    /// Whether a node is one of them.
+    /// Checks whether a node is one of them.
     pub fn contains(&self, node: TrieNode) -> bool {
         self.0.contains(&node.0)
     }
 
-    /// Whether there are none.
+    /// Checks whether there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The node behind the last of them.
+    /// Returns the node after the last of them.
     #[inline]
     pub fn end(&self) -> TrieNode {
         TrieNode(self.0.end)
     }
 
-    /// The first of them; if there are none, the node that would be.
+    /// Returns the first of them; if there are none, the node where they would begin.
     #[inline]
     pub fn first(&self) -> TrieNode {
         TrieNode(self.0.start)
@@ -111,37 +112,37 @@ impl DoubleEndedIterator for TrieNodes {
 
 impl ExactSizeIterator for TrieNodes {}
 
-/// What [`Trie::visit`] tells of a node.
+/// The result of [`Trie::visit`].
 #[derive(Debug, Clone)]
 pub struct Visit {
     /// The byte on the edge into the node; 0 for the root.
     pub byte: u8,
     /// Its tokens.
     pub token: VisitTokens,
-    /// The nodes below it.
+    /// Its children.
     pub children: TrieNodes,
 }
 
 /// The tokens of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VisitTokens {
-    /// There are none.
+    /// No token.
     None,
-    /// There is one.
+    /// One token.
     One(u32),
-    /// There are more: [`Trie::tokens`].
+    /// Several tokens: see [`Trie::tokens`].
     Many,
 }
 
-/// What a walk asks of a node, in one place.
+/// Everything that a walk needs of a node, in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Node {
     first: u32,
-    /// Its token, if it has one only.
+    /// Its token, if it has exactly one.
     token: u32,
     children: u16,
     byte: u8,
-    /// How many tokens it has: none, one, or two and more.
+    /// The number of its tokens: 0, 1, or 2 for more than one.
     tokens: u8,
 }
 
@@ -152,20 +153,20 @@ impl Node {
     }
 }
 
-/// Among up to so many siblings, a byte is looked for in their records, which have to be read anyway.
+/// Up to this number of siblings, a byte is searched in their records, which have to be read anyway.
 const FEW_SIBLINGS: u16 = 6;
 
-/// From this many children on, the root gets a table.
+/// From this number of children on, the root gets a table.
 const ROOT_TABLE_FROM: u32 = 9;
 
 impl Trie {
     /// The root of every trie.
     pub const ROOT: TrieNode = TrieNode(0);
 
-    /// Builds a trie from byte strings and ids, in any order; equal strings gather at one node,
-    /// their ids in ascending order.
+    /// Builds a trie from byte strings and ids, in any order. Equal strings share a node, with their ids in ascending
+    /// order.
     ///
-    /// Takes time linear in the bytes plus one sort; as cheap for ten strings as for 128,000.
+    /// Takes time linear in the number of bytes plus one sort, for ten strings as for 128,000.
     ///
     /// # Panics
     ///
@@ -212,32 +213,32 @@ impl Trie {
         out.finish()
     }
 
-    /// The nodes below `node`, in the order of their bytes.
+    /// Returns the children of `node`, in the order of their bytes.
     #[inline]
     pub fn children(&self, node: TrieNode) -> TrieNodes {
         let Node { first, children, .. } = self.nodes[node.index()];
         TrieNodes(first..first + u32::from(children))
     }
 
-    /// The bytes on the edges to [`children`](Self::children), ascending.
+    /// Returns the bytes on the edges to [`children`](Self::children), ascending.
     #[inline]
     pub fn child_bytes(&self, node: TrieNode) -> &[u8] {
         &self.bytes[self.children(node).range()]
     }
 
-    /// The bytes on the edges into some nodes.
+    /// Returns the bytes on the edges into some nodes.
     #[inline]
     pub fn bytes(&self, nodes: &TrieNodes) -> &[u8] {
         &self.bytes[nodes.range()]
     }
 
-    /// The byte on the edge into `node`; 0 for the root.
+    /// Returns the byte on the edge into `node`; 0 for the root.
     #[inline]
     pub fn byte(&self, node: TrieNode) -> u8 {
         self.nodes[node.index()].byte
     }
 
-    /// The tokens whose bytes are exactly the path from the root to `node`, ascending.
+    /// Returns the tokens whose bytes are exactly the path from the root to `node`, ascending.
     #[inline]
     pub fn tokens(&self, node: TrieNode) -> &[u32] {
         let record = &self.nodes[node.index()];
@@ -251,8 +252,8 @@ impl Trie {
         }
     }
 
-    /// The byte on the edge into `node` and the nodes below it, and its token, if it has no more than one. Most nodes are like that, and for whoever
-    /// visits many of them this is quicker than asking one by one.
+    /// Returns the byte on the edge into `node`, its children, and its token if it has at most one, as most nodes do.
+    /// When many nodes are visited, this is faster than separate calls.
     #[inline]
     pub fn visit(&self, node: TrieNode) -> Visit {
         let Node { first, token, children, byte, tokens } = self.nodes[node.index()];
@@ -264,17 +265,18 @@ impl Trie {
         Visit { byte, token, children: TrieNodes(first..first + u32::from(children)) }
     }
 
-    /// Where in [`all_tokens`](Self::all_tokens) the tokens of `node` stand.
+    /// Returns the positions of the tokens of `node` in [`all_tokens`](Self::all_tokens).
     ///
-    /// Positions follow the nodes: those of siblings are one range, and those of all that is below a node are another.
+    /// Positions are in the order of the nodes: those of siblings form a range, and those of everything below a node
+    /// form another.
     #[inline]
     pub fn positions(&self, node: TrieNode) -> Range<u32> {
         self.post[node.index()]..self.post[node.index() + 1]
     }
 
-    /// All nodes below `node`. They lie side by side.
+    /// Returns all nodes below `node`. They are contiguous.
     pub fn below(&self, node: TrieNode) -> TrieNodes {
-        // Behind the children comes last what is below the last that has any.
+        // The nodes below the last child that has children come last.
         let mut block = self.children(node);
         let first = block.0.start;
         while let Some(last) = block.clone().rev().find(|&child| self.nodes[child.index()].children > 0) {
@@ -283,8 +285,8 @@ impl Trie {
         TrieNodes(first..block.0.end)
     }
 
-    /// The same for a node with these children and these siblings behind it, where what is below all siblings lies before the node `end`. For a walk, which
-    /// knows them, this is quicker.
+    /// Like [`Self::below`], for a node with these `children` and these `later` siblings, where everything below all
+    /// siblings comes before the node `end`. Faster, for a walk that knows them.
     #[inline]
     pub fn below_sibling(&self, children: &TrieNodes, later: &TrieNodes, end: TrieNode) -> TrieNodes {
         let end = if later.is_empty() { end.0 } else { self.nodes[later.0.start as usize].first };
@@ -304,19 +306,19 @@ impl Trie {
         }
     }
 
-    /// The tokens of all nodes below `node`, in the order of the nodes.
+    /// Returns the tokens of all nodes below `node`, in the order of the nodes.
     pub fn tokens_below(&self, node: TrieNode) -> &[u32] {
         let Range { start, end } = self.positions_below(node);
         &self.ids[start as usize..end as usize]
     }
 
-    /// Where in [`all_tokens`](Self::all_tokens) they stand.
+    /// Returns the positions of the tokens below `node` in [`all_tokens`](Self::all_tokens).
     pub fn positions_below(&self, node: TrieNode) -> Range<u32> {
         let Range { start, end } = self.below(node).range();
         self.post[start]..self.post[end]
     }
 
-    /// The node reached from `node` by `byte`.
+    /// Returns the node reached from `node` by `byte`.
     #[inline]
     pub fn child(&self, node: TrieNode, byte: u8) -> Option<TrieNode> {
         if node == Self::ROOT && !self.root.is_empty() {
@@ -335,35 +337,36 @@ impl Trie {
         Some(TrieNode(first + at as u32))
     }
 
-    /// The node at the end of `path`, from the root.
+    /// Returns the node at the end of `path`, from the root.
     pub fn find(&self, path: &[u8]) -> Option<TrieNode> {
         path.iter().try_fold(Self::ROOT, |node, &byte| self.child(node, byte))
     }
 
-    /// All nodes, the root first.
+    /// Returns all nodes, the root first.
     pub fn nodes(&self) -> TrieNodes {
         TrieNodes(0..self.bytes.len() as u32)
     }
 
-    /// Number of nodes, the root included.
+    /// Returns the number of nodes, including the root.
     #[expect(clippy::len_without_is_empty, reason = "a trie always has its root")]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// All tokens of the trie, in the order of the nodes.
+    /// Returns all tokens of the trie, in the order of the nodes.
     pub fn all_tokens(&self) -> &[u32] {
         &self.ids
     }
 
-    /// Bytes held on the heap.
+    /// Returns the memory on the heap in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.bytes.capacity()
             + self.nodes.capacity() * size_of::<Node>()
             + 4 * (self.ids.capacity() + self.post.capacity() + self.root.capacity())
     }
 
-    /// For each node where its children begin, how many there are, and where its tokens begin; the last array has one more.
+    /// Returns three arrays: for each node the first child, the number of children, and the position of its tokens. The
+    /// last array has one entry more.
     pub(crate) fn arrays(&self) -> [Vec<u32>; 3] {
         [
             self.nodes.iter().map(|node| node.first).collect(),
@@ -372,10 +375,10 @@ impl Trie {
         ]
     }
 
-    /// Puts a trie together from stored arrays, or says what is wrong with them.
+    /// Builds a trie from stored arrays, or returns what is wrong with them.
     ///
-    /// After the checks every method is free of panics for every node below [`len`](Self::len), and
-    /// every walk ends, because a child has a greater number than its parent.
+    /// After the checks no method panics for a node below [`len`](Self::len), and every walk terminates, because a
+    /// child has a greater number than its parent.
     pub(crate) fn from_arrays(
         bytes: Vec<u8>,
         [first, children, post]: [&[u32]; 3],
@@ -386,7 +389,8 @@ impl Trie {
         if len == 0 || first.len() != len || children.len() != len || post.len() != len + 1 {
             return Err("the arrays of a trie differ in length");
         }
-        // PERF: counting has no early end and so becomes vector instructions; loading is mostly these checks.
+        // PERF: counting has no early exit, so the compiler can use vector instructions. Loading consists mostly of
+        // these checks.
         if post.windows(2).filter(|pair| pair[0] > pair[1]).count() > 0 || post[len] as usize != ids.len() {
             return Err("the tokens of a trie are out of order");
         }
@@ -411,8 +415,8 @@ impl Trie {
     }
 }
 
-/// Writes the arrays of a trie in breadth-first order: for each node its tokens (pushed to `ids`)
-/// and its children, then [`end_node`](Self::end_node).
+/// Writes the arrays of a trie in breadth-first order: for each node its tokens (pushed to `ids`) and its children,
+/// then [`end_node`](Self::end_node).
 pub(crate) struct TrieWriter {
     bytes: Vec<u8>,
     first: Vec<u32>,
@@ -445,12 +449,12 @@ impl TrieWriter {
         self.post.push(self.ids.len() as u32);
     }
 
-    /// Puts the nodes into the order in which they are kept.
+    /// Brings the nodes into their final order.
     pub(crate) fn finish(self) -> Trie {
         let len = self.bytes.len();
         let (mut post, mut ids) = (Vec::with_capacity(len + 1), Vec::with_capacity(self.ids.len()));
         let mut nodes = vec![Node::new(0, len as u32, 0, &[]); len];
-        // For each node in the new order, what it was.
+        // For each node in the new order, its old number.
         let mut old = vec![0; len];
         let mut next = 1;
         let mut work: Vec<Range<u32>> = Some(0..1).into_iter().collect();
@@ -495,17 +499,17 @@ fn root_table(nodes: &[Node]) -> Vec<u32> {
     table
 }
 
-/// The strings in order, copied side by side so that the walk over a level reads forward.
+/// The strings in order, copied one after another so that the pass over a level reads forward.
 struct Sorted {
     text: Vec<u8>,
-    /// Where string i begins; one more than strings.
+    /// The position of each string; one entry more than there are strings.
     start: Vec<u32>,
     ids: Vec<u32>,
 }
 
 impl Sorted {
     fn new<B: AsRef<[u8]>>(entries: &[(B, u32)]) -> Self {
-        // PERF: comparing the first bytes as one number settles nearly every comparison.
+        // PERF: comparing the first bytes as one number decides nearly every comparison.
         let mut order: Vec<(u128, u32)> = entries
             .iter()
             .enumerate()
@@ -558,7 +562,7 @@ fn first_bytes(bytes: &[u8]) -> u128 {
 mod tests {
     use super::*;
 
-    /// Every string of a trie with its tokens, by walking it.
+    /// Collects every string of a trie with its tokens, by walking it.
     fn spelled(trie: &Trie) -> Vec<(Vec<u8>, Vec<u32>)> {
         let mut found = Vec::new();
         let mut stack = vec![(Trie::ROOT, Vec::new())];

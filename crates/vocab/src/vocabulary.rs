@@ -1,11 +1,11 @@
 //! The frozen vocabulary and its builder.
 //!
-//! A builder takes tokens in any order; [`finish`](VocabularyBuilder::finish) checks them once and
-//! builds what all constraints share: the byte [`Trie`], and two [`ClassTrie`]s.
+//! A builder takes tokens in any order. [`finish`](VocabularyBuilder::finish) checks them once and builds what all
+//! constraints share: the byte [`Trie`], and two [`ClassTrie`]s.
 //!
-//! Ids need not be dense. Models often have more logits than their tokenizer has tokens, so a
-//! vocabulary has a [`size`](Vocabulary::size) – the padded number of ids, as wide as a logits row –
-//! and a [`len`](Vocabulary::len), the tokens that exist. Ids without a token are never allowed.
+//! Ids need not be dense. Models often have more logits than their tokenizer has tokens, so a vocabulary has a
+//! [`size`](Vocabulary::size), the padded number of ids and the width of a logits row, and a [`len`](Vocabulary::len),
+//! the number of existing tokens. Ids without a token are never allowed.
 
 use std::{error::Error, fmt, sync::Arc};
 
@@ -29,7 +29,7 @@ use crate::{
 pub struct TokenId(pub u32);
 
 impl TokenId {
-    /// The id as an index.
+    /// Returns the id as an index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -42,10 +42,10 @@ impl fmt::Display for TokenId {
     }
 }
 
-/// The byte that begins the spelling of a token that no text spells. It occurs nowhere in UTF-8.
+/// The byte that begins the spelling of a token that no text spells. It does not occur in UTF-8.
 pub const MARK: u8 = 0xFF;
 
-/// How a token is spelled by its number: [`MARK`], then the number in bytes of seven bits.
+/// Returns the spelling of a token by its number: [`MARK`], then the number in bytes of seven bits.
 pub fn number_spelling(token: TokenId) -> [u8; 5] {
     let seven = |shift: u32| (token.0 >> shift & 0x7F) as u8;
     [MARK, seven(21), seven(14), seven(7), seven(0)]
@@ -67,7 +67,7 @@ pub fn number_spelling(token: TokenId) -> [u8; 5] {
 #[derive(Debug)]
 pub struct Vocabulary {
     pub(crate) text: Vec<u8>,
-    /// Where the bytes of token t begin in `text`; one more than tokens.
+    /// The position of each token's bytes in `text`; one entry more than there are tokens.
     pub(crate) start: Vec<u32>,
     pub(crate) kinds: Vec<Kind>,
     /// Special tokens by id, with their names.
@@ -75,7 +75,7 @@ pub struct Vocabulary {
     pub(crate) eos: Vec<TokenId>,
     pub(crate) trie: Arc<Trie>,
     pub(crate) class_tries: [ClassTrie; 2],
-    /// For each token the number of characters that begin in it.
+    /// For each token, the number of characters that begin in it.
     pub(crate) chars: Box<[u16]>,
     pub(crate) fingerprint: u128,
     pub(crate) is_numbered: bool,
@@ -83,7 +83,7 @@ pub struct Vocabulary {
     max_token_bytes: usize,
 }
 
-/// What an id stands for.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Unused,
@@ -94,33 +94,33 @@ pub(crate) enum Kind {
 }
 
 impl Vocabulary {
-    /// Ids at and beyond this number are refused, so that a broken file cannot ask for gigabytes.
+    /// The limit for ids: larger ones are rejected, so that a broken file cannot make us allocate gigabytes.
     pub const MAX_SIZE: usize = 1 << 22;
-    /// The longest token that is accepted, in bytes.
+    /// The greatest length of a token, in bytes.
     pub const MAX_TOKEN_BYTES: usize = u16::MAX as usize;
-    /// The most bytes that all tokens together may have.
+    /// The greatest number of bytes of all tokens together.
     pub const MAX_TEXT_BYTES: usize = 1 << 28;
 
-    /// Number of ids, those without a token included: the width of a logits row and of a mask.
+    /// Returns the number of ids, including those without a token: the width of a logits row and of a mask.
     #[inline]
     pub fn size(&self) -> usize {
         self.kinds.len()
     }
 
-    /// Number of tokens, special ones included.
+    /// Returns the number of tokens, including special ones.
     #[expect(clippy::len_without_is_empty, reason = "a vocabulary without tokens cannot be built")]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The bytes that a token adds to the text; empty for special tokens and unused ids.
+    /// Returns the bytes that a token adds to the text; empty for special tokens and unused ids.
     #[inline]
     pub fn bytes(&self, token: TokenId) -> &[u8] {
         if self.is_special(token) { &[] } else { self.slice(token) }
     }
 
-    /// The bytes by which the token stands on the tries: what it adds to the text, or for a special token its
-    /// [number](number_spelling). Empty if it stands on none.
+    /// Returns the bytes of a token on the tries: what it adds to the text, or for a special token its
+    /// [number](number_spelling). Empty if it is on none.
     #[inline]
     pub fn spelling(&self, token: TokenId) -> &[u8] {
         if self.kinds.get(token.index()) == Some(&Kind::Raw) { &[] } else { self.slice(token) }
@@ -135,81 +135,80 @@ impl Vocabulary {
         }
     }
 
-    /// Is the token special: has a name, but no text spells it?
+    /// Checks whether the token is special: it has a name, but no text spells it.
     pub fn is_special(&self, token: TokenId) -> bool {
         self.kinds.get(token.index()) == Some(&Kind::Special)
     }
 
-    /// Does the id stand for a token at all?
+    /// Checks whether the id has a token.
     pub fn is_used(&self, token: TokenId) -> bool {
         self.kinds.get(token.index()).is_some_and(|&kind| kind != Kind::Unused)
     }
 
-    /// The name of a special token, such as `<|eot_id|>`.
+    /// Returns the name of a special token, such as `<|eot_id|>`.
     pub fn special_name(&self, token: TokenId) -> Option<&str> {
         let at = self.specials.binary_search_by_key(&token, |(id, _)| *id).ok()?;
         Some(&self.specials[at].1)
     }
 
-    /// The special token of that name; the least id if several share it.
+    /// Returns the special token with this name; the least id if several share it.
     pub fn special(&self, name: &str) -> Option<TokenId> {
         self.specials.iter().find(|(_, known)| **known == *name).map(|(id, _)| *id)
     }
 
-    /// All special tokens with their names, by id.
+    /// Returns all special tokens with their names, by id.
     pub fn specials(&self) -> impl ExactSizeIterator<Item = (TokenId, &str)> {
         self.specials.iter().map(|(id, name)| (*id, &**name))
     }
 
-    /// The tokens that end the text, ascending. All are special.
+    /// Returns the tokens that end the text, ascending. All are special.
     pub fn eos(&self) -> &[TokenId] {
         &self.eos
     }
 
-    /// All ordinary tokens with their bytes, by id.
+    /// Returns all ordinary tokens with their bytes, by id.
     pub fn ordinary(&self) -> impl Iterator<Item = (TokenId, &[u8])> {
         let ids = (0..self.size() as u32).map(TokenId);
         let is_ordinary = |id: &TokenId| matches!(self.kinds[id.index()], Kind::Ordinary | Kind::Raw);
         ids.filter(is_ordinary).map(|id| (id, self.bytes(id)))
     }
 
-    /// All tokens that stand on the tries, with their [spelling](Self::spelling), by id.
+    /// Returns all tokens that are on the tries, with their [spelling](Self::spelling), by id.
     pub fn spelled(&self) -> impl Iterator<Item = (TokenId, &[u8])> {
         let ids = (0..self.size() as u32).map(TokenId);
         ids.map(|id| (id, self.spelling(id))).filter(|(_, spelling)| !spelling.is_empty())
     }
 
-    /// Number of characters that begin in the token: its bytes that are no UTF-8 continuation.
+    /// Returns the number of characters that begin in the token: its bytes that are not UTF-8 continuation bytes.
     #[inline]
     pub fn chars(&self, token: TokenId) -> u16 {
         self.chars.get(token.index()).copied().unwrap_or(0)
     }
 
-    /// The length of the longest token, as it is spelled on the tries.
+    /// Returns the length of the longest token, as it is spelled on the tries.
     pub fn max_token_bytes(&self) -> usize {
         self.max_token_bytes
     }
 
-    /// A hash of the content, the same in every process: ids, bytes, kinds, names, EOS and size.
+    /// Returns a hash of the content, the same in every process: ids, bytes, kinds, names, EOS and size.
     pub fn fingerprint(&self) -> u128 {
         self.fingerprint
     }
 
-    /// All tokens with a [spelling](Self::spelling), by prefixes.
+    /// Returns the trie of all tokens with a [spelling](Self::spelling).
     #[inline]
     pub fn trie(&self) -> &Trie {
         &self.trie
     }
 
-    /// The two class tries, the coarser one first: the first that an automaton
-    /// [respects](ClassTrie::respects) is the one to walk.
+    /// Returns the two class tries, the coarser one first. An automaton should walk the first one that
+    /// [respects](ClassTrie::respects) it.
     pub fn class_tries(&self) -> &[ClassTrie; 2] {
         &self.class_tries
     }
 
-    /// The same tokens, with tries on which every ordinary token stands a second time, by its
-    /// [number](number_spelling). This is for grammars that ask for such tokens as a whole; it takes as long as building a
-    /// vocabulary does.
+    /// Returns the same tokens with tries on which every ordinary token also occurs by its [number](number_spelling).
+    /// This is for grammars that require such tokens as a whole. It takes as long as building a vocabulary.
     #[must_use]
     pub fn numbered(&self) -> Self {
         let tokens = Tokens {
@@ -227,13 +226,13 @@ impl Vocabulary {
         Self { is_numbered: true, ..tokens.with_trie(trie) }
     }
 
-    /// Do ordinary tokens stand on the tries by their numbers, too?
+    /// Checks whether ordinary tokens also occur on the tries by their numbers.
     #[inline]
     pub fn is_numbered(&self) -> bool {
         self.is_numbered
     }
 
-    /// Bytes held on the heap.
+    /// Returns the memory on the heap in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.text.capacity()
             + 4 * self.start.capacity()
@@ -249,7 +248,7 @@ impl Vocabulary {
             + size_of_val(&*self.chars)
     }
 
-    /// Completes checked tokens by what follows from them.
+    /// Creates a vocabulary from checked tokens and tries, and derives the rest.
     pub(crate) fn from_parts(tokens: Tokens, trie: Arc<Trie>, class_tries: [ClassTrie; 2]) -> Self {
         let chars = tokens.chars();
         let Tokens { text, start, kinds, specials, eos } = tokens;
@@ -289,7 +288,7 @@ impl Vocabulary {
     }
 }
 
-/// The tokens themselves, before anything is derived from them.
+/// The tokens, without anything that is derived from them.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     pub(crate) text: Vec<u8>,
@@ -304,14 +303,14 @@ impl Tokens {
         &self.text[self.start[id as usize] as usize..self.start[id as usize + 1] as usize]
     }
 
-    /// The byte trie: the tokens that have a spelling.
+    /// Builds the byte trie of the tokens that have a spelling.
     pub(crate) fn trie(&self) -> Trie {
         let ids = 0..self.kinds.len() as u32;
         let spelled = ids.filter(|&id| self.kinds[id as usize] != Kind::Raw);
         Trie::build(spelled.map(|id| (self.bytes(id), id)).filter(|(bytes, _)| !bytes.is_empty()))
     }
 
-    /// A vocabulary with this trie, and what follows from it.
+    /// Creates a vocabulary with this trie and everything derived from it.
     fn with_trie(self, trie: Trie) -> Vocabulary {
         let trie = Arc::new(trie);
         let class_tries =
@@ -319,7 +318,7 @@ impl Tokens {
         Vocabulary::from_parts(self, trie, class_tries)
     }
 
-    /// For each token the number of characters that begin in it.
+    /// Counts the characters that begin in each token.
     fn chars(&self) -> Box<[u16]> {
         let begins = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u16;
         let is_special = |id: u32| self.kinds[id as usize] == Kind::Special;
@@ -328,7 +327,7 @@ impl Tokens {
     }
 }
 
-/// Gathers tokens for a [`Vocabulary`].
+/// Collects tokens for a [`Vocabulary`].
 #[derive(Debug, Default)]
 pub struct VocabularyBuilder {
     tokens: FxHashMap<u32, Entry>,
@@ -339,18 +338,18 @@ pub struct VocabularyBuilder {
 
 #[derive(Debug)]
 enum Entry {
-    /// Where the bytes are in `text`.
+    /// The range of its bytes in `text`.
     Ordinary(usize, usize),
     Special(Box<str>),
 }
 
 impl VocabularyBuilder {
-    /// A builder without tokens.
+    /// Creates a builder without tokens.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an ordinary token. Added tokens that stand for text belong here as well.
+    /// Adds an ordinary token. Added tokens that represent text are ordinary as well.
     pub fn token(&mut self, id: TokenId, bytes: &[u8]) -> Result<&mut Self, VocabularyError> {
         if bytes.len() > Vocabulary::MAX_TOKEN_BYTES
             || self.text.len() + bytes.len() > Vocabulary::MAX_TEXT_BYTES
@@ -372,14 +371,13 @@ impl VocabularyBuilder {
         Ok(self)
     }
 
-    /// Says that a special token ends the text. May be called for several tokens, in any order.
+    /// Marks a special token as one that ends the text. May be called for several tokens, in any order.
     pub fn eos(&mut self, id: TokenId) -> &mut Self {
         self.eos.push(id);
         self
     }
 
-    /// Sets the padded size, the width of the model's output; less than the greatest id plus one has
-    /// no effect.
+    /// Sets the padded size, the width of the model's output. A size less than the greatest id plus one has no effect.
     pub fn size(&mut self, size: usize) -> &mut Self {
         self.size = self.size.max(size);
         self
@@ -404,7 +402,7 @@ impl VocabularyBuilder {
         Ok(())
     }
 
-    /// The tokens in the order of their ids.
+    /// Returns the tokens in the order of their ids.
     pub(crate) fn tokens(mut self) -> Result<Tokens, VocabularyError> {
         if self.tokens.is_empty() {
             return Err(VocabularyError::NoTokens);
@@ -447,7 +445,7 @@ impl VocabularyBuilder {
     }
 }
 
-/// Why a vocabulary cannot be built.
+/// The reason why a vocabulary cannot be built.
 ///
 /// ```
 /// use maskwright_vocab::{TokenId, VocabularyBuilder, VocabularyError};
@@ -479,7 +477,7 @@ pub enum VocabularyError {
     /// A token is longer than [`Vocabulary::MAX_TOKEN_BYTES`], or all are longer than
     /// [`Vocabulary::MAX_TEXT_BYTES`].
     TooLong {
-        /// The token that went too far.
+        /// The token that exceeds the limit.
         id: TokenId,
         /// Its length.
         bytes: usize,
@@ -489,7 +487,7 @@ pub enum VocabularyError {
         /// The id.
         id: TokenId,
     },
-    /// There is no token at all.
+    /// There are no tokens.
     NoTokens,
 }
 
@@ -580,7 +578,7 @@ mod tests {
         let vocabulary = builder.finish().unwrap();
         assert_eq!(vocabulary.spelling(TokenId(9)), [MARK, 0, 0, 0, 9]);
         assert_eq!(number_spelling(TokenId(0x0020_4081)), [MARK, 1, 1, 1, 1]);
-        // A token with that byte is part of no text, and a mark alone must not pass for the beginning of a number.
+        // A token with that byte is part of no text, and a lone mark must not be taken for the beginning of a number.
         assert_eq!((vocabulary.bytes(TokenId(7)), vocabulary.spelling(TokenId(7))), (&b"\xFF"[..], &b""[..]));
         let find = |vocabulary: &Vocabulary, token| vocabulary.trie().find(&number_spelling(TokenId(token)));
         let mark = vocabulary.trie().find(&[MARK]).unwrap();

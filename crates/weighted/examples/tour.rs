@@ -1,4 +1,4 @@
-//! A walk through the crate, to be read from top to bottom and run with `cargo run -p maskwright-weighted --example tour`.
+//! A tour of the crate, to be read from top to bottom and run with `cargo run -p maskwright-weighted --example tour`.
 
 #![expect(clippy::print_stdout, reason = "an example that reports")]
 
@@ -20,7 +20,7 @@ const ENGLISH: &str = r"
 ";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // 1. A grammar is text. What is wrong with it is said with its place.
+    // 1. A grammar is text. Errors are reported with their place.
     let grammar =
         Pcfg::parse(ENGLISH, &Options::default()).map_err(|remarks| remarks[0].render("english", ENGLISH))?;
     println!("{grammar}");
@@ -29,7 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{}", remark.render("wrong", wrong));
     }
 
-    // 2. Words are read one at a time; after each the probability of everything that begins like this is known, and what may come next.
+    // 2. Words are read one at a time. After each word, the probability of all texts with this prefix is known, and the
+    //    distribution of the next word.
     let words = ["kim", "sees", "sandy", "with", "the", "telescope"];
     let mut parser = Parser::<Real>::new(&grammar)?;
     for word in words {
@@ -54,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         print!("{}", tree.draw(&grammar));
     }
 
-    // 4. Random sentences, and probabilities learnt back from them.
+    // 4. Random sentences, and probabilities learned back from them.
     let sampler = Sampler::new(&grammar, 100)?;
     let mut random = Random::new(1);
     let sentences: Vec<Vec<String>> = (0..300).filter_map(|_| sampler.sentence(&mut random).ok()).collect();

@@ -1,4 +1,4 @@
-//! How long a word takes, and the scores of the tokens that may come next.
+//! Measures the time per word, and of the scores of the tokens that may come next.
 //!
 //! ```text
 //! word_times english OUT          writes a grammar of 10,000 rules and sentences of it into the folder OUT, and times them
@@ -6,7 +6,8 @@
 //! word_times linear [FILE.svg]  times texts of growing length under grammars that a deterministic parser could read, and draws it
 //! ```
 //!
-//! `english` writes `grammar.pcfg`, `sentences.txt` and `ours.json`; `bench/weighted/compare_genlm.py` calls it, and times the same words with genlm-grammar.
+//! `english` writes `grammar.pcfg`, `sentences.txt` and `ours.json`. `bench/weighted/compare_genlm.py` calls it, and
+//! measures the same words with genlm-grammar.
 
 #![expect(clippy::print_stdout, reason = "an example that reports")]
 #![expect(clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "counts are small and positive")]
@@ -31,7 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Phrases with agreement and attachment, and a lexicon of Zipf's law: the shape of a grammar that was read off a treebank. `before` is put before every word.
+/// Generates phrases with agreement and attachment, and a lexicon that follows Zipf's law: the shape of a grammar read
+/// off a treebank. `before` is put before every word.
 fn english_grammar(rules: usize, before: &str) -> String {
     let mut out = String::from(
         "S -> NP VP [0.8] | S CC S [0.05] | PP NP VP [0.1] | ADVP NP VP [0.05]\n\
@@ -160,10 +162,11 @@ const TEXTS: [(&str, &str); 5] = [
     ),
 ];
 
-/// How many tokens are scored.
+/// The number of tokens that are scored.
 const SCORED: usize = 64;
 
-/// At every token of random sentences: draws 64 of the allowed tokens, or takes all if there are not so many, and times their scores; and then all of the work on a row of logits.
+/// At every token of random sentences: draws 64 of the allowed tokens, or takes all if there are fewer, and measures
+/// their scores; and then the complete work on a row of logits.
 fn scores(tokenizer: &Tokenizer) -> Result<(), Box<dyn Error>> {
     let compiler = Compiler::new(tokenizer.vocabulary().clone());
     println!(
@@ -215,7 +218,8 @@ fn scores(tokenizer: &Tokenizer) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Does something, and says how long it took, without the time in which this thread waited because others had the processor: on a busy machine that would be all that the upper percentiles show.
+/// Runs something and returns its time, without the time in which this thread waited for a processor. On a busy machine
+/// the upper percentiles would show nothing else.
 fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
     let before = waited();
     let begin = Instant::now();
@@ -224,14 +228,15 @@ fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
     (done, time.saturating_sub(waited().saturating_sub(before)))
 }
 
-/// For how long this thread could have run and did not, since it began. Only Linux tells; elsewhere nothing is taken off.
+/// Returns how long this thread has waited for a processor since it began. Only Linux reports it; elsewhere nothing is
+/// subtracted.
 fn waited() -> Duration {
     let told = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = told.split(' ').nth(1).and_then(|field| field.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
-/// Grammars that a deterministic parser could read; each text is one word after the other, as often as asked.
+/// Grammars that a deterministic parser could read. Each text repeats its words as often as required.
 const LINEAR: [(&str, &str, &[&str]); 5] = [
     ("left recursion", "S -> S a [0.9] | a [0.1]", &["a"]),
     ("right recursion", "S -> a S [0.9] | a [0.1]", &["a"]),
@@ -287,7 +292,8 @@ fn shown(points: &[(f64, f64)]) -> String {
     points.iter().map(|(_, micros)| format!("{micros:.2}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Time for each word over the length of the text, both on logarithmic scales: what is linear in all is level here.
+/// Plots the time per word over the length of the text, both on logarithmic scales: linear total time is a horizontal
+/// line.
 fn plot(curves: &[(&str, Vec<(f64, f64)>)]) -> String {
     const COLOURS: [&str; 6] = ["#0f766e", "#b45309", "#6d28d9", "#be123c", "#1d4ed8", "#4d7c0f"];
     let x = |length: f64| 60.0 + (length / 50.0).log2() / (16_000.0_f64 / 50.0).log2() * 480.0;

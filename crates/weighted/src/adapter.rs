@@ -1,7 +1,8 @@
 //! A grammar over the tokens of a model.
 //!
-//! Tokens and terminals do not line up: a terminal may take many tokens, a token may end one terminal and begin the next, and a text can be cut into tokens in many ways. Here tokens are only ever
-//! their bytes, so all of that is allowed and none of it needs a rule.
+//! Tokens and terminals are not aligned: a terminal may have many tokens, a token may end one terminal and begin the
+//! next, and a text can be split into tokens in many ways. Here tokens are only their bytes, so all of that is allowed
+//! and needs no rules.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -40,18 +41,18 @@ pub struct Adapter<S: Semiring> {
     parser: ByteParser<S>,
     vocabulary: Arc<Vocabulary>,
     grammar: Arc<Pcfg>,
-    /// The bytes of each token so far.
+    /// The number of bytes of each token so far.
     history: Vec<usize>,
     /// Whether the end was accepted.
     ended: bool,
 }
 
-/// What is going on, for people.
+/// A summary of the state, for people.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateInfo {
-    /// How many tokens have been accepted.
+    /// The number of accepted tokens.
     pub tokens: usize,
-    /// How many bytes that were.
+    /// The number of their bytes.
     pub bytes: usize,
     /// Whether the text may end here.
     pub accepted: bool,
@@ -59,41 +60,43 @@ pub struct StateInfo {
     pub ended: bool,
     /// The terminals that can begin here.
     pub allowed_terminals: Vec<String>,
-    /// The terminals of which a part has been read.
+    /// The partially read terminals.
     pub partial_matches: Vec<PartialMatch>,
-    /// How many bytes it takes at the least to complete the text.
+    /// The least number of bytes that complete the text.
     pub shortest_completion: u64,
 }
 
-/// A terminal that is under way.
+/// A partially read terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialMatch {
-    /// As it is written in the grammar.
+    /// The terminal as written in the grammar.
     pub terminal: String,
-    /// Bytes read and bytes in all, `2/5`; `2/?` for a pattern, whose length is open.
+    /// Bytes read and bytes in all, `2/5`; `2/?` for a pattern, which has no fixed length.
     pub progress: String,
 }
 
 impl<S: Semiring> Adapter<S> {
-    /// A text that has not begun.
+    /// Creates the state of a text that has not begun.
     pub fn new(grammar: &Pcfg, vocabulary: Arc<Vocabulary>) -> Result<Self, Diagnostic> {
         let parser = ByteParser::new(grammar)?;
         Ok(Self::behind(parser, Arc::new(grammar.clone()), vocabulary))
     }
 
-    /// A text that goes on where a parser stands. Its tokens are counted from there, and no rollback goes behind it.
+    /// Creates the state of a text that continues at a parser's position. Tokens are counted from there, and no
+    /// rollback goes back beyond it.
     pub fn behind(parser: ByteParser<S>, grammar: Arc<Pcfg>, vocabulary: Arc<Vocabulary>) -> Self {
         Self { parser, vocabulary, grammar, history: Vec::new(), ended: false }
     }
 
-    /// The tokens that may come next, ascending: those whose bytes can go on, and the end tokens if the text may end.
+    /// Returns the tokens that may come next, ascending: those whose bytes can continue the text, and the end tokens if
+    /// the text may end.
     pub fn allowed_token_ids(&self) -> Vec<TokenId> {
         let mut out: Vec<TokenId> = self.scores().into_iter().map(|score| score.0).collect();
         out.sort_unstable();
         out
     }
 
-    /// The same as a mask.
+    /// Returns the same tokens as a mask.
     pub fn allowed_token_mask(&self) -> TokenMask {
         let mut mask = TokenMask::new(self.vocabulary.size());
         for token in self.allowed_token_ids() {
@@ -102,8 +105,8 @@ impl<S: Semiring> Adapter<S> {
         mask
     }
 
-    /// For every token that may come next, by how much it changes the logarithm of the prefix probability; for end tokens, what is left of it
-    /// if the text ends. The bytes of a token are shared with those of others, and read once.
+    /// Returns for every token that may come next the change of the logarithm of the prefix probability; for end
+    /// tokens, the change if the text ends. Bytes that tokens share are read once.
     pub fn scores(&self) -> Vec<(TokenId, f64)> {
         if self.ended {
             return Vec::new();
@@ -133,8 +136,9 @@ impl<S: Semiring> Adapter<S> {
         out
     }
 
-    /// The same for these tokens alone, in their order; minus infinity for what may not come next. Tokens that begin alike share the work, and the last byte of each
-    /// is [peeked](ByteParser::peek) at and not read, so this takes microseconds where [`scores`](Self::scores) takes as long as the vocabulary is large.
+    /// Returns the same for these tokens only, in their order; minus infinity for those that may not come next. Tokens
+    /// with a common prefix share work, and the last byte of each is [peeked](ByteParser::peek) at, not read. So this
+    /// takes microseconds, whereas the time of [`scores`](Self::scores) grows with the vocabulary.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -167,7 +171,7 @@ impl<S: Semiring> Adapter<S> {
         }
         texts.sort_unstable();
         let start = self.parser.position();
-        // The bytes that have been read, and how many of them could not be, which is the last one or none.
+        // The bytes that have been read, and whether the last of them could not be.
         let (mut path, mut dead): (&[u8], bool) = (&[], false);
         for (bytes, at) in texts {
             let (last, inner) = bytes.split_last().unwrap_or((&0, &[]));
@@ -185,7 +189,7 @@ impl<S: Semiring> Adapter<S> {
             path = &inner[..read];
             if !dead {
                 out[at] = self.parser.peek_on(*last) - before;
-                // What cannot come may be what is too faint to be seen; reading finds that out.
+                // A token without a score may only be too faint to be seen; reading it finds that out.
                 if out[at] == f64::NEG_INFINITY && self.parser.skim(*last) {
                     self.parser.rollback(1);
                 }
@@ -195,7 +199,7 @@ impl<S: Semiring> Adapter<S> {
         out
     }
 
-    /// Accepts a token. If it may not come next, says so and changes nothing.
+    /// Accepts a token. Returns `false` and changes nothing if it may not come next.
     pub fn step_with_token(&mut self, token: TokenId) -> bool {
         if self.ended {
             return false;
@@ -212,12 +216,12 @@ impl<S: Semiring> Adapter<S> {
         took
     }
 
-    /// Whether the text may end here.
+    /// Checks whether the text may end here.
     pub fn accepted(&self) -> bool {
         self.parser.accepted()
     }
 
-    /// Whether an end token was accepted.
+    /// Checks whether an end token was accepted.
     pub fn ended(&self) -> bool {
         self.ended
     }
@@ -242,13 +246,13 @@ impl<S: Semiring> Adapter<S> {
         self.ended = false;
     }
 
-    /// A text that goes its own way from here.
+    /// Returns an independent text at the same position.
     #[must_use]
     pub fn fork(&self) -> Self {
         self.clone()
     }
 
-    /// How many tokens have been accepted, the end included.
+    /// Returns how many tokens have been accepted, including the end.
     pub(crate) fn tokens(&self) -> usize {
         self.history.len() + usize::from(self.ended)
     }
@@ -257,17 +261,17 @@ impl<S: Semiring> Adapter<S> {
         &mut self.parser
     }
 
-    /// The parser below.
+    /// Returns the parser.
     pub fn parser(&self) -> &ByteParser<S> {
         &self.parser
     }
 
-    /// The vocabulary.
+    /// Returns the vocabulary.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// What is going on.
+    /// Returns a summary of the state.
     pub fn state_info(&self) -> StateInfo {
         let name = |id| self.grammar.terminal(id).to_string();
         let partial = |part: crate::bytes::Partial| PartialMatch {
@@ -286,7 +290,7 @@ impl<S: Semiring> Adapter<S> {
     }
 }
 
-/// The bytes of an ordinary token.
+/// Returns the bytes of an ordinary token.
 fn text_of(vocabulary: &Vocabulary, token: TokenId) -> Option<&[u8]> {
     let is_known = (token.0 as usize) < vocabulary.size() && vocabulary.is_used(token);
     if !is_known || vocabulary.is_special(token) {

@@ -1,20 +1,23 @@
-//! Reading a text byte by byte, whatever its terminals look like.
+//! A parser that reads a text byte by byte, for terminals of any shape.
 //!
-//! A terminal may take many bytes, and several may be under way at once: after `al` in a grammar of names there are `"alice"`, `"al"` and `/[a-z]+/`,
-//! the second of them complete. Each column of the chart that can begin terminals starts *runs*, and every byte moves all runs. When a run can stop, its terminal has been read
-//! from the column where it began to the present one.
+//! A terminal may have many bytes, and several terminals may be partially read at once: after `al` in a grammar of
+//! names there are `"alice"`, `"al"` and `/[a-z]+/`, the second of them complete. Each column of the chart in which
+//! terminals can begin starts *runs*, and every byte moves all runs. When a run can stop, its terminal has been read
+//! from the column where it began to the current one.
 //!
 //! ```text
 //! all literals, as a tree:      a l ┬ (al)                  run after `a`:   the edge `al`, 1 byte of it read
 //!                                   └ i c e (alice)         run after `al`:  its end; "al" has been read
 //!                               b o b (bob)
 //! ```
+//! The literals that begin in a column form one run: a position in a tree that all columns share ([`Literals`]). For
+//! each symbol the tree knows the weight of its rules that begin with the literals below a node. Multiplied with how
+//! much the column wants the symbol, this is the weight of the run. So a lexicon is never enumerated, and costs one
+//! step down the tree for each byte.
 //!
-//! The literals that begin in a column are one run, a place in a tree that all columns share ([`Literals`]). For each symbol the tree knows how much of it begins with the literals below a
-//! place; with how much the column wants the symbol that is the weight of the run. So a lexicon is never listed, and costs a step down the tree for each byte.
-//!
-//! Most of the time goes into what is complete in a column, and that matters only if something begins there. Between the letters of a word nothing does, although `al` has ended behind `al` of `alice`. Who
-//! looks ahead skims: a column is *owed* until a byte comes that some terminal begins with, and most are never worked out.
+//! Most time goes into completing a column, and that is needed only if a terminal begins there. Between the letters of
+//! a word none does, although `al` has ended within `alice`. So lookahead skims: the completion of a column is deferred
+//! ("owed") until a byte comes that some terminal begins with, and most columns are never completed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -29,7 +32,7 @@ use crate::shortest::Shortest;
 use crate::tables::Tables;
 use crate::terminal::{Pattern, Terminal};
 
-/// A parser over bytes. Like [`Parser`](crate::Parser) it can go back and be copied.
+/// A parser over bytes. Like [`Parser`](crate::Parser), it supports rollback and can be cloned.
 ///
 /// ```
 /// use maskwright_weighted::{ByteParser, Options, Pcfg, Real};
@@ -48,18 +51,18 @@ pub struct ByteParser<S: Semiring> {
     frames: Vec<Arc<Frame<S>>>,
 }
 
-/// A terminal of which a part has been read.
+/// A partially read terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
-    /// Which.
+    /// The terminal.
     pub terminal: TerminalId,
-    /// How many bytes of it have been read.
+    /// The number of bytes read.
     pub read: usize,
-    /// How many it has; nothing for a pattern.
+    /// The number of bytes in all; `None` for a pattern.
     pub of: Option<usize>,
 }
 
-/// The terminals, ready to be read byte by byte.
+/// The terminals, prepared for reading byte by byte.
 #[derive(Debug)]
 struct Alphabet<S: Semiring> {
     literals: Literals<S>,
@@ -68,7 +71,7 @@ struct Alphabet<S: Semiring> {
     first_patterns: Vec<Vec<(u32, S::Value)>>,
     /// The bytes that terminals begin with.
     begins: ByteSet,
-    /// For each terminal, its place in one of the two.
+    /// The position of each terminal in one of the two.
     place: Vec<Place>,
 }
 
@@ -78,24 +81,24 @@ enum Place {
     Pattern(u32),
 }
 
-/// How many bytes it takes from each state to the nearest accepting one.
+/// The number of bytes from each state to the nearest accepting one.
 type Distances = Vec<u64>;
 
-/// What is under way between two bytes.
+/// The runs between two bytes.
 #[derive(Clone, Debug)]
 struct Frame<S: Semiring> {
-    /// What can begin here, worked out when it is first asked for.
+    /// The terminals that can begin here, computed on first use.
     open: OnceLock<Open<S::Value>>,
-    /// What has begun before and can go on.
+    /// The runs that began before and can continue.
     runs: Vec<Run<S::Value>>,
-    /// The terminals that end here, if the column is still owed.
+    /// The terminals that end here, if the completion of the column is deferred.
     owed: Option<Vec<Scan<S::Value>>>,
 }
 
-/// What can begin in a column besides the literals that its wanted symbols begin with; with forward weights.
+/// The terminals that can begin in a column, except literals at the beginning of wanted symbols; with forward weights.
 #[derive(Clone, Debug)]
 struct Open<V> {
-    /// Literals in the middle of rules, by place in the alphabet, ascending.
+    /// Literals in the middle of rules, by position in the alphabet, ascending.
     waiting: Vec<(u32, V)>,
     patterns: Vec<(u32, V)>,
 }
@@ -106,14 +109,14 @@ struct Run<V> {
     origin: u32,
     /// The weight of the bytes read since.
     weight: V,
-    /// The forward weight that it had when it began.
+    /// The forward weight at its beginning.
     mass: V,
     what: What,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// All literals below a place of the tree.
+    /// All literals below a node of the tree.
     Literals {
         node: u32,
         depth: u32,
@@ -126,12 +129,12 @@ enum What {
 }
 
 impl<S: Semiring> ByteParser<S> {
-    /// A parser at the beginning of a text. An error names a loop whose weights do not add up.
+    /// Creates a parser at the beginning of a text. An error names a loop whose weights do not converge.
     pub fn new(pcfg: &Pcfg) -> Result<Self, Diagnostic> {
         Self::with(pcfg, false)
     }
 
-    /// A parser that keeps all it needs to show derivations.
+    /// Creates a parser that keeps everything needed to show derivations.
     pub(crate) fn keeping(pcfg: &Pcfg) -> Result<Self, Diagnostic> {
         Self::with(pcfg, true)
     }
@@ -143,12 +146,13 @@ impl<S: Semiring> ByteParser<S> {
         Ok(Self { chart: Chart::new(tables, keep), alphabet, frames: vec![first] })
     }
 
-    /// Reads a byte. If it cannot come next, says so and changes nothing.
+    /// Reads a byte. Returns `false` and changes nothing if it cannot come next.
     pub fn step(&mut self, byte: u8) -> bool {
         self.skim(byte) && (self.settle() || self.undo())
     }
 
-    /// Reads a byte like [`step`](Self::step), and owes what is complete behind it. Until that is [settled](Self::settle) or taken back, nothing may be asked of the place but what comes next.
+    /// Reads a byte like [`step`](Self::step), but defers the completion of the column. Until the column is
+    /// [completed](Self::settle) or taken back, only the next byte may be queried.
     pub(crate) fn skim(&mut self, byte: u8) -> bool {
         if self.alphabet.begins.contains(byte) && !self.settle() {
             return false;
@@ -180,7 +184,7 @@ impl<S: Semiring> ByteParser<S> {
         true
     }
 
-    /// Works out what is complete here, if that is owed. If a limit is in the way, says so and changes nothing.
+    /// Completes the column, if that is deferred. Returns `false` and changes nothing if a limit prevents it.
     fn settle(&mut self) -> bool {
         let Some(frame) = self.frames.last_mut().filter(|frame| frame.owed.is_some()) else { return true };
         let frame = Arc::make_mut(frame);
@@ -194,13 +198,13 @@ impl<S: Semiring> ByteParser<S> {
         is_settled
     }
 
-    /// Takes a byte back that could not be read.
+    /// Takes back a byte that could not be read.
     fn undo(&mut self) -> bool {
         self.rollback(1);
         false
     }
 
-    /// The same as [`peek`](Self::peek), behind bytes that were skimmed.
+    /// Like [`peek`](Self::peek), after bytes that were skimmed.
     pub(crate) fn peek_on(&mut self, byte: u8) -> f64 {
         if self.alphabet.begins.contains(byte) && !self.settle() {
             return f64::NEG_INFINITY;
@@ -222,24 +226,25 @@ impl<S: Semiring> ByteParser<S> {
         self.chart.set_limits(steps, items);
     }
 
-    /// Whether a byte was refused because of a limit.
+    /// Checks whether a byte was refused because of a limit.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.chart.is_exhausted
     }
 
-    /// Whether something was so unlikely beside the rest that it was lost.
+    /// Checks whether some weight was so small compared with the rest that it was lost.
     pub(crate) fn is_faint(&self) -> bool {
         self.chart.is_faint
     }
 
-    /// About how many bytes it holds besides what it has read.
+    /// Returns the memory in bytes, approximately, without what it has read.
     pub(crate) fn heap_bytes(&self) -> usize {
         let patterns = self.alphabet.patterns.iter();
         let patterns = patterns.map(|(_, pattern, far)| pattern.dfa().memory() + size_of_val(&**far));
         self.chart.tables.heap_bytes() + self.alphabet.literals.heap_bytes() + patterns.sum::<usize>()
     }
 
-    /// Reads a text, all of it or as far as it fits, in at most so many steps; more are an error. Tells the prefix probability after each byte, and returns whether the grammar derives the text.
+    /// Reads a text, all of it or the longest possible prefix, in at most `steps` steps; more are an error. Calls
+    /// `told` with the prefix probability after each byte, and returns whether the grammar derives the text.
     ///
     /// ```
     /// use maskwright_weighted::{ByteParser, Options, Pcfg, Real};
@@ -270,14 +275,15 @@ impl<S: Semiring> ByteParser<S> {
         Ok(is_read && self.accepted())
     }
 
-    /// What [`prefix_logprob`](Self::prefix_logprob) would be after one more byte; minus infinity if it cannot come. Nothing is read, which is much quicker.
+    /// Returns what [`prefix_logprob`](Self::prefix_logprob) would be after one more byte; minus infinity if it cannot
+    /// come. Reads nothing, which is much faster.
     pub fn peek(&self, byte: u8) -> f64 {
         let mut prefix = S::ZERO;
         self.move_all(byte, |run| prefix = S::add(prefix, S::mul(run.weight, run.mass)));
         S::log(prefix) - self.chart.last().scale
     }
 
-    /// All runs after one more byte, those that begin here included.
+    /// Calls `found` with all runs after one more byte, including those that begin here.
     fn move_all(&self, byte: u8, mut found: impl FnMut(Run<S::Value>)) {
         let here = self.chart.position();
         let open = self.open(here);
@@ -305,7 +311,7 @@ impl<S: Semiring> ByteParser<S> {
         match run.what {
             What::Literals { node, depth } => {
                 let next = self.alphabet.literals.step(node, depth, byte)?;
-                // On an edge of the tree nothing parts, so the weight stays.
+                // On an edge of the tree nothing branches, so the weight stays.
                 let stays = next == node && depth > 0;
                 let mass = if stays { run.mass } else { self.mass(run.origin, next) };
                 let what = What::Literals { node: next, depth: depth + 1 };
@@ -324,7 +330,7 @@ impl<S: Semiring> ByteParser<S> {
         }
     }
 
-    /// The forward weight of the literals below a node, where they begin at a column.
+    /// Returns the forward weight of the literals below a node that begin at a column.
     fn mass(&self, origin: u32, node: u32) -> S::Value {
         let literals = &self.alphabet.literals;
         let (low, high) = literals.range(node);
@@ -335,7 +341,7 @@ impl<S: Semiring> ByteParser<S> {
         S::add(sum, literals.mass(node, &self.chart.column(origin).want))
     }
 
-    /// The terminal that a run has just read, if it has.
+    /// Returns the terminal that a run has just read, if it has.
     fn ended(&self, run: &Run<S::Value>) -> Option<Scan<S::Value>> {
         match run.what {
             What::Literals { node, depth } => {
@@ -350,7 +356,7 @@ impl<S: Semiring> ByteParser<S> {
         }
     }
 
-    /// Whether a run is not yet at an end behind which there is nothing.
+    /// Checks whether a run can continue.
     fn goes_on(&self, run: &Run<S::Value>) -> bool {
         match run.what {
             What::Literals { node, depth } => self.alphabet.literals.goes_on(node, depth),
@@ -389,7 +395,7 @@ impl<S: Semiring> ByteParser<S> {
         })
     }
 
-    /// The literals of a run that its column can begin, by place in the alphabet.
+    /// Returns the literals of a run that its column can begin, by position in the alphabet.
     fn literals_of(&self, run: &Run<S::Value>) -> Vec<u32> {
         let What::Literals { node, depth } = run.what else { return Vec::new() };
         let literals = &self.alphabet.literals;
@@ -403,22 +409,22 @@ impl<S: Semiring> ByteParser<S> {
         (low..high).filter(is_open).collect()
     }
 
-    /// Whether what has been read is a sentence.
+    /// Checks whether the bytes read so far are a sentence.
     pub fn accepted(&self) -> bool {
         !S::is_zero(self.chart.last().sentence)
     }
 
-    /// The logarithm of the weight of all texts that begin like this.
+    /// Returns the logarithm of the weight of all texts with this prefix.
     pub fn prefix_logprob(&self) -> f64 {
         S::log(self.chart.last().prefix) - self.chart.last().scale
     }
 
-    /// The logarithm of the weight of what has been read as a sentence; minus infinity if it is none.
+    /// Returns the logarithm of the weight of the bytes read so far as a sentence; minus infinity if they are none.
     pub fn sentence_logprob(&self) -> f64 {
         S::log(self.chart.last().sentence) - self.chart.last().scale
     }
 
-    /// How many bytes have been read.
+    /// Returns how many bytes have been read.
     pub fn position(&self) -> usize {
         self.chart.position() as usize
     }
@@ -435,19 +441,19 @@ impl<S: Semiring> ByteParser<S> {
         self.rollback(self.position());
     }
 
-    /// A parser that goes its own way from here.
+    /// Returns an independent parser at the same position.
     #[must_use]
     pub fn fork(&self) -> Self {
         self.clone()
     }
 
-    /// The terminals that can begin here, ascending by number.
+    /// Returns the terminals that can begin here, ascending by number.
     pub fn allowed_terminals(&self) -> Vec<TerminalId> {
         let core = self.chart.core();
         self.chart.masses(self.chart.position()).iter().map(|entry| core.terminal_of(entry.0)).collect()
     }
 
-    /// The terminals of which a part has been read, and that can go on.
+    /// Returns the partially read terminals that can continue.
     pub fn partial_matches(&self) -> Vec<Partial> {
         let mut out = Vec::new();
         for run in &self.frames[self.position()].runs {
@@ -468,7 +474,7 @@ impl<S: Semiring> ByteParser<S> {
         out
     }
 
-    /// How many bytes it takes at the least to complete a sentence from here.
+    /// Returns the least number of bytes that complete a sentence from here.
     pub fn shortest_completion(&self) -> u64 {
         if self.accepted() {
             return 0;
@@ -533,7 +539,7 @@ impl<S: Semiring> Alphabet<S> {
         Ok(Self { literals, patterns, first_patterns, begins, place })
     }
 
-    /// The least length of a terminal that is not empty.
+    /// Returns the least length of a nonempty text of a terminal.
     fn shortest(&self, terminal: u32) -> u64 {
         match self.place[terminal as usize] {
             Place::Literal(rank) => self.literals.literal(rank).0.len() as u64,

@@ -1,7 +1,8 @@
 //! Earley's chart with weights, after Stolcke, column by column.
 //!
-//! An *item* (rule with a dot, column where it began) stands in the column up to which its left part has been read. It has two weights: *inner*, that of the left part alone,
-//! and *forward*, that of everything from the beginning of the text. From S → S a [.4] | a [.6]:
+//! An *item* (a rule with a dot, and the column where it began) is in the column up to which its part before the dot
+//! has been read. It has two weights: *inner*, that of this part alone, and *forward*, that of everything from the
+//! beginning of the text. For S → S a [.4] | a [.6]:
 //!
 //! ```text
 //! column 0                column 1                    column 2
@@ -10,22 +11,24 @@
 //!   ─────── a ───────▶      complete: S from 0 (.6)  ── a ──▶  complete: S from 0 (.24)
 //! ```
 //!
-//! # What is not written down
+//! # What is not stored
 //!
-//! *Predictions* are not items. A column knows how much each symbol is *wanted* ([`Column::want`]), with all left recursion summed; a rule of a wanted symbol starts only
-//! when its first part has been found. So ten thousand words of a lexicon cost nothing until one of them is read. *Complete* items are not kept either, and
-//! what vanishes or is a chain of unit rules was summed beforehand ([`Tables`]).
+//! *Predictions* are not items. A column stores how much each symbol is *wanted* ([`Column::want`]), with all left
+//! recursion summed; a rule of a wanted symbol starts only when its first part has been found. So ten thousand words of
+//! a lexicon cost nothing until one of them is read. *Complete* items are not kept either, and everything that vanishes
+//! or is a chain of unit rules was summed in advance ([`Tables`]).
 //!
 //! # Order
 //!
-//! What is complete from column j to i is made of parts of which the last begins behind j, chains of units apart. So complete symbols are handled by
-//! descending origin, and each weight is final when it is used.
+//! A symbol that is complete from column j to i consists of parts of which the last begins after j, except for chains
+//! of units. So complete symbols are processed by descending origin, and each weight is final when it is used.
 //!
 //! # Shortcuts
 //!
-//! In A → a A | a every word completes an A from each column before it: quadratic work for a text of which everything is known. Where exactly
-//! one item waits for a symbol and would be complete with it, the end of that chain is remembered (Leo's idea, with the weights multiplied), and completing takes one step.
-//! With them the time is linear for the grammars that a deterministic parser could read (LR-regular ones). A chart that must show its derivations goes without.
+//! In A → a A | a every word completes an A from each column before it, which would be quadratic work. Where exactly
+//! one item waits for a symbol and would be complete with it, the end of that chain is stored (Leo's idea, with the
+//! weights multiplied), and completing takes one step. With these shortcuts the time is linear for the grammars that a
+//! deterministic parser could read (LR-regular ones). A chart that must show its derivations does not use them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +40,7 @@ use crate::core::Core;
 use crate::semiring::Semiring;
 use crate::tables::Tables;
 
-/// A rule with a dot in the middle. What stands behind the dot is about to derive something.
+/// A rule with a dot in the middle. The symbol after the dot can derive a nonempty text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item<V> {
     pub(crate) dot: u32,
@@ -49,28 +52,28 @@ pub(crate) struct Item<V> {
     pub(crate) inner: V,
 }
 
-/// What is known between two symbols of the input. It never changes, so forks share it.
+/// The state between two symbols of the input. It never changes, so forks share it.
 #[derive(Debug)]
 pub(crate) struct Column<S: Semiring> {
-    /// By the symbol behind the dot.
+    /// Sorted by the symbol after the dot.
     pub(crate) items: Vec<Item<S::Value>>,
-    /// How much each symbol is about to be derived here; ascending.
+    /// The weight with which each symbol is about to be derived here; ascending by symbol.
     pub(crate) want: Vec<(u32, S::Value)>,
     shortcuts: Vec<(u32, Shortcut<S::Value>)>,
-    /// What is complete here, by origin and symbol, if the chart keeps it.
+    /// The complete symbols, by origin and symbol, if the chart keeps them.
     pub(crate) complete: Vec<(u32, u32, S::Value)>,
     /// The terminals that end here, if the chart keeps them.
     pub(crate) scans: Vec<Scan<S::Value>>,
-    /// The weight of the whole text up to here as a sentence.
+    /// The weight of the text up to here as a sentence.
     pub(crate) sentence: S::Value,
-    /// The weight of all texts that begin like this.
+    /// The weight of all texts with this prefix.
     pub(crate) prefix: S::Value,
-    /// By what power of e the weights of this column are too great.
+    /// The scale of the column: its weights are too great by a factor of e to this power.
     pub(crate) scale: f64,
 }
 
 impl<S: Semiring> Column<S> {
-    /// A column in which nothing is known to be complete.
+    /// Creates a column whose completion is deferred.
     fn owed(prefix: S::Value, scale: f64) -> Self {
         Self {
             items: Vec::new(),
@@ -84,13 +87,13 @@ impl<S: Semiring> Column<S> {
         }
     }
 
-    /// What it keeps, in items.
+    /// Returns the number of stored entries.
     fn size(&self) -> u64 {
         (self.items.len() + self.want.len() + self.complete.len()) as u64
     }
 }
 
-/// Where completing a symbol leads in the end.
+/// The final result of completing a symbol.
 #[derive(Clone, Copy, Debug)]
 struct Shortcut<V> {
     symbol: u32,
@@ -98,25 +101,25 @@ struct Shortcut<V> {
     factor: V,
 }
 
-/// A terminal that has been read: from where, which, and its weight.
+/// A terminal that has been read: its origin, its symbol, and its weight.
 pub(crate) type Scan<V> = (u32, u32, V);
 
-/// The columns of a text, and room to work in.
+/// The columns of a text, and work buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart<S: Semiring> {
     pub(crate) tables: Arc<Tables<S>>,
     pub(crate) columns: Vec<Arc<Column<S>>>,
     /// Whether complete symbols are kept, for derivations and training.
     keep: bool,
-    /// How many steps may still be taken: moves of a dot, each with what it leads to at once.
+    /// The number of steps that may still be taken: moves of a dot, each with its immediate consequences.
     fuel: u64,
-    /// The items of all columns.
+    /// The number of entries in all columns.
     size: u64,
-    /// How many there may be.
+    /// The greatest allowed number of entries.
     most: u64,
     /// Whether a column was refused because of a limit.
     pub(crate) is_exhausted: bool,
-    /// Whether something was so unlikely beside the rest that it was lost.
+    /// Whether some weight was so small compared with the rest that it was lost.
     pub(crate) is_faint: bool,
     work: Work<S>,
 }
@@ -169,7 +172,8 @@ impl<S: Semiring> Chart<S> {
         &self.tables.core
     }
 
-    /// From now on so many steps may be taken, and so many items kept. Nothing else can make a chart refuse a column.
+    /// Sets the number of steps that may be taken from now on, and the number of entries that may be kept. A chart
+    /// refuses a column only because of these limits.
     pub(crate) fn set_limits(&mut self, steps: u64, items: u64) {
         (self.fuel, self.most, self.is_exhausted) = (steps, items, false);
     }
@@ -181,7 +185,7 @@ impl<S: Semiring> Chart<S> {
         self.columns.truncate(columns);
     }
 
-    /// How many symbols have been read.
+    /// Returns how many symbols have been read.
     pub(crate) fn position(&self) -> u32 {
         self.columns.len() as u32 - 1
     }
@@ -194,7 +198,7 @@ impl<S: Semiring> Chart<S> {
         self.column(self.position())
     }
 
-    /// The items of a column that wait for a symbol.
+    /// Returns the items of a column that wait for a symbol.
     pub(crate) fn waiting(&self, at: u32, symbol: u32) -> &[Item<S::Value>] {
         let items = &self.column(at).items;
         let behind = |item: &Item<S::Value>| self.tables.core.symbols[item.dot as usize];
@@ -203,13 +207,13 @@ impl<S: Semiring> Chart<S> {
         &items[first..first + count]
     }
 
-    /// How much a symbol with rules is wanted in a column.
+    /// Returns how much a symbol with rules is wanted in a column.
     pub(crate) fn wanted(&self, at: u32, symbol: u32) -> Option<S::Value> {
         let want = &self.column(at).want;
         want.binary_search_by_key(&symbol, |entry| entry.0).ok().map(|found| want[found].1)
     }
 
-    /// The forward weight of everything that could go on with this terminal.
+    /// Returns the forward weight of everything that can continue with this terminal.
     pub(crate) fn mass(&self, at: u32, terminal: u32) -> S::Value {
         let waiting = self.waiting(at, terminal).iter().fold(S::ZERO, |sum, item| S::add(sum, item.forward));
         self.tables.starts(terminal).iter().fold(waiting, |sum, start| match self.wanted(at, start.left) {
@@ -218,7 +222,7 @@ impl<S: Semiring> Chart<S> {
         })
     }
 
-    /// The forward weight of every terminal that could come next, ascending.
+    /// Returns the forward weight of every terminal that can come next, ascending by terminal.
     pub(crate) fn masses(&self, at: u32) -> Vec<(u32, S::Value)> {
         let core = self.core();
         let mut found: Vec<(u32, S::Value)> = Vec::new();
@@ -232,7 +236,7 @@ impl<S: Semiring> Chart<S> {
             let first = |&(terminal, weight): &(u32, S::Value)| (terminal, S::mul(*want, weight));
             found.extend(self.tables.first_terminals(*left).iter().map(first));
         }
-        // A few lists, each in order: the stable sort only has to merge them.
+        // A few sorted lists: the stable sort only has to merge them.
         found.sort_by_key(|entry| entry.0);
         found.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
@@ -245,8 +249,8 @@ impl<S: Semiring> Chart<S> {
         found
     }
 
-    /// Adds a column in which these terminals have just been read. `scale` is that of the new column. If the steps are used up before it is
-    /// complete, or too much would be kept, says so and adds nothing.
+    /// Adds a column after these terminals. `scale` is that of the new column. Returns `false` and adds nothing if the
+    /// steps run out before it is complete, or if there would be too many entries.
     pub(crate) fn push(&mut self, scans: &[Scan<S::Value>], prefix: S::Value, scale: f64) -> bool {
         let mut step = Step { new: Vec::new(), complete: Vec::new(), sentence: S::ZERO };
         self.work.items.clear();
@@ -276,12 +280,12 @@ impl<S: Semiring> Chart<S> {
         true
     }
 
-    /// Adds a column of which nothing but its weight is known.
+    /// Adds a column of which only the weight is known. Its completion is deferred ("owed").
     pub(crate) fn push_owed(&mut self, prefix: S::Value, scale: f64) {
         self.columns.push(Arc::new(Column::owed(prefix, scale)));
     }
 
-    /// Works out the last column, which was owed, or leaves it so; see [`push`](Self::push).
+    /// Completes the last column, which was deferred, or leaves it deferred; see [`push`](Self::push).
     pub(crate) fn settle(&mut self, scans: &[Scan<S::Value>]) -> bool {
         let Some(owed) = self.columns.pop() else { return false };
         let is_settled = self.push(scans, owed.prefix, owed.scale);
@@ -291,7 +295,7 @@ impl<S: Semiring> Chart<S> {
         is_settled
     }
 
-    /// Everything that is complete from one column to the new one.
+    /// Processes everything that is complete from one column to the new one.
     fn complete(&mut self, origin: u32, found: Vec<(u32, S::Value)>, step: &mut Step<S>) {
         let tables = Arc::clone(&self.tables);
         let mut whole = Vec::new();
@@ -329,8 +333,8 @@ impl<S: Semiring> Chart<S> {
         }
     }
 
-    /// Moves every dot that waits for the symbol at its origin. Rules that are complete with a terminal alone go to `whole`; those
-    /// that are complete with a single other symbol are chains of units, which have been handled.
+    /// Moves every dot that waits for the symbol at its origin. Rules that consist only of a terminal are added to
+    /// `whole`; those that consist of one other symbol are chains of units, which were processed before.
     fn consume(
         &mut self,
         at: u32,
@@ -370,7 +374,7 @@ impl<S: Semiring> Chart<S> {
         }
     }
 
-    /// Adds the items at a dot and behind what vanishes there.
+    /// Adds the items at a dot and after the symbols that vanish there.
     fn advance(&mut self, dot: u32, origin: u32, forward: S::Value, inner: S::Value, step: &mut Step<S>) {
         self.fuel = self.fuel.saturating_sub(1);
         for &(dot, factor) in self.tables.skips(dot) {
@@ -421,7 +425,7 @@ impl<S: Semiring> Chart<S> {
         }
     }
 
-    /// The shortcuts of the last column.
+    /// Computes the shortcuts of the last column.
     fn shortcuts(&self) -> Vec<(u32, Shortcut<S::Value>)> {
         let (tables, here) = (&*self.tables, self.position());
         let items = &self.last().items;
@@ -452,7 +456,7 @@ impl<S: Semiring> Chart<S> {
         out
     }
 
-    /// Goes on where there is again only one way.
+    /// Extends a shortcut as long as there is only one way.
     fn follow(&self, from: Shortcut<S::Value>) -> Shortcut<S::Value> {
         let mut only = None;
         for &(upper, factor) in self.tables.units(from.symbol) {
@@ -475,13 +479,13 @@ impl<S: Semiring> Chart<S> {
         })
     }
 
-    /// Whether a rule can begin with the symbol in a column.
+    /// Checks whether a wanted rule can begin with the symbol in a column.
     fn begins(&self, at: u32, symbol: u32) -> bool {
         self.tables.starts(symbol).iter().any(|start| self.wanted(at, start.left).is_some())
     }
 }
 
-/// A column on its way.
+/// A column under construction.
 struct Step<S: Semiring> {
     new: Vec<Item<S::Value>>,
     complete: Vec<(u32, u32, S::Value)>,
@@ -492,7 +496,8 @@ struct Step<S: Semiring> {
 mod tests {
     use crate::{Options, Parser, Pcfg, Real};
 
-    /// After any number of words one shortcut leads all the way back, so that completing takes one step and not one for each column.
+    /// After any number of words one shortcut leads all the way back, so completing takes one step and not one for each
+    /// column.
     #[test]
     fn right_recursion_is_one_step_deep() {
         for source in ["S -> a S [0.4] | a [0.6]", "S -> a T [0.4] | a [0.6]\nT -> U\nU -> S"] {
@@ -508,7 +513,7 @@ mod tests {
         }
     }
 
-    /// Two items wait for the same symbol: no shortcut may be taken past them.
+    /// Two items wait for the same symbol, so no shortcut may skip them.
     #[test]
     fn there_is_no_shortcut_where_two_wait() {
         let grammar = Pcfg::parse("S -> a S [0.3] | a S b [0.3] | a [0.4]", &Options::default()).unwrap();

@@ -1,8 +1,9 @@
 //! Sums over all paths of a graph, loops included.
 //!
-//! With P(X, Y) the weight of one step from X to Y, the weight of all paths is 1 + P + P² + … = (1 − P)⁻¹. For a grammar of thousands of symbols
-//! that matrix would be huge and is never built. Only within a loop is there something to solve: each strongly connected component has its own small
-//! closure, found by elimination, which needs of the numbers no subtraction but only [`star`](Semiring::star). Between components weights flow one way.
+//! With P(X, Y) as the weight of one step from X to Y, the weight of all paths is 1 + P + P² + … = (1 − P)⁻¹. For a
+//! grammar with thousands of symbols that matrix would be huge, so it is never built. Only loops need to be solved:
+//! each strongly connected component has its own small closure, found by elimination, which needs no subtraction but
+//! only [`star`](Semiring::star). Between components weights flow in one direction.
 
 use std::collections::BinaryHeap;
 
@@ -18,19 +19,19 @@ pub(crate) struct Closure<S: Semiring> {
     blocks: Vec<Vec<S::Value>>,
 }
 
-/// Why a graph has no closure.
+/// The reason why a graph has no closure.
 #[derive(Debug)]
 pub(crate) enum Unsolved {
-    /// Going around this loop is certain, or more.
+    /// The weight of this loop is at least one, so its sum diverges.
     Loop(Vec<u32>),
-    /// This many symbols hang together.
+    /// A component has this many symbols.
     TooLarge(usize),
 }
 
-/// The most symbols in one loop: elimination takes the cube of it.
+/// The greatest number of symbols in one loop: elimination takes its cube.
 pub(crate) const LARGEST_LOOP: usize = 1_500;
 
-/// Room for one question, reused.
+/// The buffers of one computation, reused.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow<S: Semiring> {
     amount: Vec<S::Value>,
@@ -53,10 +54,10 @@ impl<S: Semiring> Closure<S> {
         Ok(Self { edges, parts, blocks })
     }
 
-    /// About how many bytes it holds.
+    /// Returns the memory in bytes, approximately.
     pub(crate) fn heap_bytes(&self) -> usize {
         let edges = self.edges.iter().map(|row| 24 + size_of_val(&**row)).sum::<usize>();
-        // A node is a member of one component, which has a block.
+        // Each node is a member of one component, which has a block.
         edges + self.blocks.iter().map(|block| 60 + size_of_val(&**block)).sum::<usize>()
     }
 
@@ -68,13 +69,13 @@ impl<S: Semiring> Closure<S> {
         }
     }
 
-    /// How much reaches each node from these sources, in ascending order of the nodes.
+    /// Returns how much reaches each node from these sources, in ascending order of the nodes.
     pub(crate) fn reach(&self, sources: &[(u32, S::Value)], flow: &mut Flow<S>) -> Vec<(u32, S::Value)> {
         let mut out = Vec::new();
         for &(node, amount) in sources {
             self.pour(node, amount, flow);
         }
-        // A component has a greater number than those it leads to.
+        // A component has a greater number than its successors.
         while let Some(component) = flow.waiting.pop() {
             flow.queued[component as usize] = false;
             let first = out.len();
@@ -102,7 +103,7 @@ impl<S: Semiring> Closure<S> {
         }
     }
 
-    /// Goes around the loops of a component as often as it takes.
+    /// Distributes the amounts within a component, with all its loops.
     fn settle(&self, component: u32, flow: &mut Flow<S>, out: &mut Vec<(u32, S::Value)>) {
         let members = &self.parts.members[component as usize];
         let block = &self.blocks[component as usize];
@@ -124,7 +125,7 @@ impl<S: Semiring> Closure<S> {
     }
 }
 
-/// All paths inside a component: empty if there are none, nothing if they do not add up.
+/// Computes the weights of all paths inside a component: `None` if there are none, an error if the sum diverges.
 fn block<S: Semiring>(
     edges: &[Vec<(u32, S::Value)>],
     members: &[u32],
@@ -151,7 +152,8 @@ fn block<S: Semiring>(
     Ok(star::<S>(matrix, size))
 }
 
-/// 1 + A + A² + … by elimination: after round k, a cell holds the paths that pass only through the first k nodes.
+/// Computes 1 + A + A² + … by elimination. After round k, a cell contains the paths that pass only through the first k
+/// nodes.
 pub(crate) fn star<S: Semiring>(mut matrix: Vec<S::Value>, size: usize) -> Option<Vec<S::Value>> {
     for middle in 0..size {
         let around = S::star(matrix[middle * size + middle])?;
@@ -180,7 +182,7 @@ mod tests {
 
     #[test]
     fn loops_add_up_to_the_inverse() {
-        // 0 → 1 (½), 1 → 0 (½), 1 → 2 (¼): from 0, node 0 is met 1/(1 − ¼) times.
+        // 0 → 1 (½), 1 → 0 (½), 1 → 2 (¼): from 0, node 0 is visited 1/(1 − ¼) times.
         let edges = vec![vec![(1, 0.5)], vec![(0, 0.5), (2, 0.25)], vec![]];
         let closure = Closure::<Real>::new(edges).unwrap();
         let reached = closure.reach(&[(0, 1.0)], &mut closure.flow());

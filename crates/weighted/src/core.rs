@@ -1,15 +1,16 @@
-//! A grammar as the parser walks it: flat, and without what cannot take part.
+//! A grammar in the form that the parser uses: flat, and without useless parts.
 //!
-//! Symbols are numbers, first those with rules and then the terminals. All right sides stand in one array, each behind its own end mark, so that a
-//! *dot* – a rule and how much of it has been read – is an index:
+//! Symbols are numbers, first those with rules and then the terminals. All right sides are in one array, each followed
+//! by an end mark, so a *dot* (a rule and how much of it has been read) is an index:
 //!
 //! ```text
 //! S → NP VP        NP → Det N        dot    0    1    2    3    4    5
 //!                                    symbol NP   VP   end  Det  N    end
 //! ```
 //!
-//! Rules that derive nothing, that nothing leads to, or that have no chance are left out, and the others of the same symbol share their
-//! probability. A pattern that may be empty, /a*/, becomes a symbol of two rules: the empty text, and the pattern without it.
+//! Rules that derive nothing, that cannot be reached, or that have probability zero are left out; their probability
+//! goes to the other rules of the same symbol. A pattern that matches the empty text, such as /a*/, becomes a symbol
+//! with two rules: the empty text, and the pattern without it.
 
 use maskwright_grammar::{Diagnostic, Span};
 
@@ -21,20 +22,20 @@ pub(crate) const END: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Core {
-    /// How many symbols have rules.
+    /// The number of symbols with rules.
     pub(crate) nonterminals: u32,
     pub(crate) terminals: u32,
     pub(crate) start: u32,
     pub(crate) rules: Vec<CoreRule>,
     /// The rules of each symbol.
     by_left: Vec<Vec<u32>>,
-    /// What stands behind each dot.
+    /// The symbol after each dot.
     pub(crate) symbols: Vec<u32>,
     /// The rule of each dot.
     pub(crate) rule_of: Vec<u32>,
     /// Whether a symbol derives the empty text.
     pub(crate) nullable: Vec<bool>,
-    /// Whether a symbol derives a text that is not empty.
+    /// Whether a symbol derives a nonempty text.
     pub(crate) nonempty: Vec<bool>,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct CoreRule {
     pub(crate) first: u32,
     pub(crate) length: u32,
     pub(crate) probability: f64,
-    /// The rule it was, if it was one.
+    /// The corresponding rule of the source grammar, if there is one.
     pub(crate) source: Option<RuleId>,
 }
 
@@ -112,7 +113,7 @@ impl Core {
         }
     }
 
-    /// Two least fixpoints: what may be empty, and what may be something else.
+    /// Computes two least fixpoints: the symbols that derive the empty text, and those that derive another one.
     fn find_empty(&mut self) {
         let mut users: Vec<Vec<u32>> = vec![Vec::new(); self.nonterminals as usize];
         for (number, rule) in self.rules.iter().enumerate() {
@@ -136,12 +137,12 @@ impl Core {
         }
     }
 
-    /// The right side of a rule.
+    /// Returns the right side of a rule.
     pub(crate) fn right(&self, rule: &CoreRule) -> &[u32] {
         &self.symbols[rule.first as usize..(rule.first + rule.length) as usize]
     }
 
-    /// The rules of a symbol.
+    /// Returns the rules of a symbol.
     pub(crate) fn rules_of(&self, symbol: u32) -> &[u32] {
         &self.by_left[symbol as usize]
     }
@@ -150,7 +151,7 @@ impl Core {
         self.rules[self.rule_of[dot as usize] as usize].left
     }
 
-    /// About how many bytes it holds.
+    /// Returns the memory in bytes, approximately.
     pub(crate) fn heap_bytes(&self) -> usize {
         let rules = self.rules.len() * (size_of::<CoreRule>() + size_of::<u32>());
         rules + self.symbols.len() * 8 + self.nonterminals as usize * 28
@@ -177,7 +178,7 @@ impl Core {
     }
 }
 
-/// A symbol for each pattern that may be empty.
+/// Numbers a new symbol for each pattern that matches the empty text.
 fn hidden_symbols(pcfg: &Pcfg) -> Vec<Option<u32>> {
     let mut next = pcfg.nonterminals() as u32;
     let mut number = |terminal: &Terminal| {

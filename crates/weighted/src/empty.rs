@@ -1,15 +1,16 @@
-//! How much of a symbol is the empty text.
+//! Computes the weight of the empty text for each symbol.
 //!
-//! e(X) = Σ over rules X → Y₁…Yₙ of P · e(Y₁) ⋯ e(Yₙ): equations that are no longer linear once a right side has two symbols. They are solved loop by
-//! loop, from below, so that the answer is the *least* solution, which is the one that counts derivations. For probabilities that is
-//! Newton's method, which from below never overshoots; `S -> S S [0.6] | ε [0.4]` has the solutions 2/3 and 1, and the answer is 2/3.
+//! e(X) = Σ over rules X → Y₁…Yₙ of P · e(Y₁) ⋯ e(Yₙ). These equations are not linear if a right side has two symbols.
+//! They are solved loop by loop from below, so that the result is the *least* solution, which is the one that counts
+//! derivations. For probabilities this is Newton's method, which never overshoots from below: `S -> S S [0.6] | ε
+//! [0.4]` has the solutions 2/3 and 1, and the result is 2/3.
 
 use crate::closure::{LARGEST_LOOP, Unsolved};
 use crate::core::Core;
 use crate::scc::components;
 use crate::semiring::{Fixpoint, Semiring};
 
-/// The weight of the empty text for each symbol with rules.
+/// Computes the weight of the empty text for each symbol with rules.
 pub(crate) fn empty_weights<S: Semiring>(
     core: &Core,
     weights: &[S::Value],
@@ -26,7 +27,7 @@ pub(crate) fn empty_weights<S: Semiring>(
     }
     let mut empty = vec![S::ZERO; count];
     let parts = components(count, |node| &below[node as usize]);
-    // What is below comes first.
+    // Successors come first.
     for members in &parts.members {
         let looped = members.len() > 1 || members.iter().any(|node| below[*node as usize].contains(node));
         let system = System::<S> { core, weights, rules: &rules, members };
@@ -52,7 +53,7 @@ struct System<'a, S: Semiring> {
 }
 
 impl<S: Semiring> System<'_, S> {
-    /// Puts the right sides into the left sides.
+    /// Evaluates the right sides and assigns them to the left sides.
     fn round(&self, empty: &mut [S::Value]) {
         for node in self.members {
             let mut sum = S::ZERO;
@@ -115,7 +116,7 @@ impl<S: Semiring> System<'_, S> {
     }
 }
 
-/// Solves a system of linear equations by elimination with pivots; nothing if it has no single solution.
+/// Solves a system of linear equations by elimination with pivots; `None` if it has no unique solution.
 pub(crate) fn solve(mut matrix: Vec<f64>, mut right: Vec<f64>) -> Option<Vec<f64>> {
     let size = right.len();
     for column in 0..size {

@@ -1,4 +1,4 @@
-//! Grammars with probabilities, done right.
+//! Probabilistic grammars: parsing, scoring, sampling and training.
 //!
 //! ```
 //! use maskwright_weighted::{Options, Parser, Pcfg, Real};
@@ -19,26 +19,27 @@
 //! assert!((next.of(bob) - 0.3 / 0.8).abs() < 1e-12); // `NP -> NP "and" NP` begins with a name as well
 //! ```
 //!
-//! # What is here
+//! # Overview
 //!
 //! | | |
 //! |---|---|
 //! | [`Pcfg`] | a grammar: text form, checks, warnings |
-//! | [`Parser`] | reads terminals one at a time: prefix and sentence probabilities, the distribution of what comes next |
+//! | [`Parser`] | reads terminals: prefix and sentence probabilities, the distribution of the next terminal |
 //! | [`ByteParser`] | the same over bytes, for terminals of any length |
-//! | [`Adapter`] | the same over the tokens of a model: masks, scores, what is under way |
-//! | [`Weights`], [`Scorer`] | the same beside the mask engine: scores for a few tokens, quickly |
-//! | [`best_parse`], [`best_parse_of_text`], [`Tree`] | the most probable derivation, drawn |
+//! | [`Adapter`] | the same over the tokens of a model: masks, scores, partially read terminals |
+//! | [`Weights`], [`Scorer`] | the same beside the mask engine: fast scores for a few tokens |
+//! | [`best_parse`], [`best_parse_of_text`], [`Tree`] | the most probable derivation, with drawings |
 //! | [`train()`], [`expected_counts`], [`expected_counts_of_text`] | probabilities from sentences |
-//! | [`guide`], [`log_mask_mass`], [`ExactSampler`] | a grammar's opinion in generation, and sampling without the distortion of a mask |
+//! | [`guide`], [`log_mask_mass`], [`ExactSampler`] | grammar scores for logits, and sampling without a mask's distortion |
 //! | [`Sampler`] | random sentences |
-//! | [`semiring`] | the same parser with other numbers: yes or no, logarithms, best, how many, shortest |
+//! | [`semiring`] | the same parser with other weights: Boolean, logarithms, best, number of derivations, shortest |
 //!
 //! # How it works
 //!
-//! Stolcke's probabilistic version of Earley's algorithm (1995), with everything that needs no input summed beforehand: empty texts, chains of unit
-//! rules and left recursion, loop by loop (`closure.rs`). Predictions are never written down (`chart.rs`), so a lexicon of any size is
-//! free until one of its words is read. None of this is on the way of a mask; the mask engine knows nothing of it.
+//! The algorithm is Stolcke's probabilistic version of Earley's algorithm (1995). Everything that needs no input is
+//! summed in advance: empty texts, chains of unit rules and left recursion, loop by loop (`closure.rs`). Predictions
+//! are never stored (`chart.rs`), so a lexicon of any size costs nothing until one of its words is read. Computing a
+//! mask uses none of this; the mask engine does not depend on this crate.
 
 mod adapter;
 mod bytes;

@@ -1,4 +1,4 @@
-//! All literals of a grammar as one tree, with what each symbol has below each place.
+//! All literals of a grammar as one tree, with the weights of each symbol below each node.
 //!
 //! ```text
 //! A -> to [.5] | toad [.2] | tie [.3]     B -> toad [.4] | bee [.6]
@@ -10,8 +10,9 @@
 //!                              └─ a d   toad        A .2   B .4
 //! ```
 //!
-//! Edges have as many bytes as all literals below them share, so there are at most two nodes for a literal, however long it is. At each node stands, for every symbol with a
-//! rule that can begin with a literal below, the weight of those rules together. A column that wants A three times as much as B has, behind `to`, the weight 3·.7 + .4 below it.
+//! An edge has the bytes that all literals below it share, so there are at most two nodes per literal, of any length.
+//! Each node has, for every symbol with a rule that can begin with a literal below the node, the total weight of those
+//! rules. If a column wants A three times as much as B, the weight below the node `to` is 3·.7 + .4.
 
 use maskwright_grammar::{Diagnostic, Span};
 
@@ -32,18 +33,18 @@ struct Node {
     /// The literals below it.
     low: u32,
     high: u32,
-    /// How many bytes they all share.
+    /// The number of bytes that they all share.
     shared: u32,
-    /// Its children are the nodes from the first one on, by their next byte.
+    /// Its children are the nodes from `first` on, by their next byte.
     first: u32,
     children: u32,
 }
 
 impl<S: Semiring> Literals<S> {
-    /// Where nothing has been read.
+    /// The node before any byte.
     pub(crate) const ROOT: u32 = 0;
 
-    /// `most`: the most weights that may be kept.
+    /// Builds the tree. `most` is the greatest number of stored weights.
     pub(crate) fn new(
         mut literals: Vec<(Box<[u8]>, u32)>,
         tables: &Tables<S>,
@@ -51,13 +52,13 @@ impl<S: Semiring> Literals<S> {
     ) -> Result<Self, Diagnostic> {
         literals.sort_unstable();
         let high = literals.len() as u32;
-        // The root shares nothing, so that every literal is below a child of it.
+        // The root shares nothing, so every literal is below a child of it.
         let mut nodes = vec![Node { low: 0, high, shared: 0, first: 0, children: 0 }];
         let mut at = 0;
         while at < nodes.len() {
             let Node { mut low, high, shared, .. } = nodes[at];
             let first = nodes.len() as u32;
-            // The shortest comes first, and ends here if it has no more bytes.
+            // The shortest literal comes first, and ends here if it has no more bytes.
             low += u32::from(low < high && literals[low as usize].0.len() == shared as usize);
             while low < high {
                 let byte = literals[low as usize].0[shared as usize];
@@ -76,7 +77,7 @@ impl<S: Semiring> Literals<S> {
         Ok(Self { sorted: literals, nodes, sums })
     }
 
-    /// The place behind one more byte: a node, for one that was read up to `depth`.
+    /// Returns the node after one more byte, for a node that was read up to `depth`.
     pub(crate) fn step(&self, node: u32, depth: u32, byte: u8) -> Option<u32> {
         let here = &self.nodes[node as usize];
         if depth < here.shared {
@@ -89,28 +90,29 @@ impl<S: Semiring> Literals<S> {
         Some(here.first + found as u32)
     }
 
-    /// The literal that ends where a node was read up to `depth`.
+    /// Returns the literal that ends where a node was read up to `depth`.
     pub(crate) fn ended(&self, node: u32, depth: u32) -> Option<u32> {
         let (bytes, symbol) = &self.sorted[self.nodes[node as usize].low as usize];
         (bytes.len() == depth as usize).then_some(*symbol)
     }
 
-    /// Whether there is a longer literal.
+    /// Checks whether there is a longer literal.
     pub(crate) fn goes_on(&self, node: u32, depth: u32) -> bool {
         let here = &self.nodes[node as usize];
         depth < here.shared || here.children > 0
     }
 
-    /// The literals below a node, by rank.
+    /// Returns the literals below a node, by rank.
     pub(crate) fn range(&self, node: u32) -> (u32, u32) {
         let here = &self.nodes[node as usize];
         (here.low, here.high)
     }
 
-    /// The weight of all rules that begin with a literal below a node, by how much their symbols are wanted; those ascend.
+    /// Returns the weight of all rules that begin with a literal below a node, multiplied with how much their symbols
+    /// are wanted. `want` is ascending.
     pub(crate) fn mass(&self, node: u32, want: &[(u32, S::Value)]) -> S::Value {
         let sums = self.sums.of(node);
-        // The shorter list is gone through, and the longer one is searched.
+        // The shorter list is iterated, and the longer one is searched.
         let (few, many) = if sums.len() < want.len() { (sums, want) } else { (want, sums) };
         few.iter().fold(S::ZERO, |sum, (symbol, weight)| {
             match many.binary_search_by_key(symbol, |entry| entry.0) {
@@ -120,25 +122,25 @@ impl<S: Semiring> Literals<S> {
         })
     }
 
-    /// A literal by its rank, with its symbol.
+    /// Returns a literal by its rank, with its symbol.
     pub(crate) fn literal(&self, rank: u32) -> (&[u8], u32) {
         let (bytes, symbol) = &self.sorted[rank as usize];
         (bytes, *symbol)
     }
 
-    /// About how many bytes it holds.
+    /// Returns the memory in bytes, approximately.
     pub(crate) fn heap_bytes(&self) -> usize {
         let texts = self.sorted.iter().map(|literal| literal.0.len() + 24).sum::<usize>();
         texts + size_of_val(&*self.nodes) + self.sums.heap_bytes()
     }
 
-    /// The symbols of all literals, by rank.
+    /// Returns the symbols of all literals, by rank.
     pub(crate) fn symbols(&self) -> impl Iterator<Item = (u32, u32)> {
         (0..).zip(self.sorted.iter().map(|literal| literal.1))
     }
 }
 
-/// Adds up the rules below each node, children first. Nobody asks for the root's.
+/// Adds up the rules below each node, children first. The root's sum is never used.
 fn sums<S: Semiring>(
     literals: &[(Box<[u8]>, u32)],
     nodes: &[Node],
@@ -205,7 +207,7 @@ mod tests {
         near(below("be", &[(a, 1.0)]), 0.0);
         assert_eq!(below("ti", &[]), Some(0.0));
         assert_eq!((below("ta", &[(a, 1.0)]), below("toads", &[(a, 1.0)])), (None, None));
-        // A node for each of the four, one where `ti` and `to` part, and the root.
+        // A node for each of the four, one where `ti` and `to` branch, and the root.
         assert_eq!(literals.nodes.len(), 6);
         assert!(Literals::new(all.to_vec(), &tables, 3).is_err());
     }

@@ -1,4 +1,4 @@
-//! Reading a sequence of terminals.
+//! A parser for sequences of terminals.
 //!
 //! ```
 //! use maskwright_weighted::{Options, Parser, Pcfg, Real};
@@ -27,14 +27,15 @@ use crate::shortest::Shortest;
 use crate::tables::Tables;
 use crate::terminal::Terminal;
 
-/// A parser over terminals. It reads one at a time, can go back, and can be copied at any time; copies share what they have read.
+/// A parser over terminals. It reads one at a time, supports rollback, and can be cloned at any time; clones share what
+/// they have read.
 #[derive(Clone, Debug)]
 pub struct Parser<S: Semiring> {
     pub(crate) chart: Chart<S>,
     lexicon: Arc<Lexicon>,
 }
 
-/// How likely each terminal is to come next.
+/// The probability of each terminal to come next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Next {
     /// The terminals that can come next with their probabilities, ascending by number.
@@ -44,14 +45,14 @@ pub struct Next {
 }
 
 impl Next {
-    /// The probability of a terminal.
+    /// Returns the probability of a terminal.
     pub fn of(&self, terminal: TerminalId) -> f64 {
         let found = self.terminals.binary_search_by_key(&terminal, |entry| entry.0);
         found.map_or(0.0, |at| self.terminals[at].1)
     }
 }
 
-/// Which terminals a word can be.
+/// The terminals that a word can be.
 #[derive(Debug)]
 struct Lexicon {
     literals: FxHashMap<Box<[u8]>, TerminalId>,
@@ -59,12 +60,12 @@ struct Lexicon {
 }
 
 impl<S: Semiring> Parser<S> {
-    /// A parser at the beginning of a text. An error names a loop whose weights do not add up.
+    /// Creates a parser at the beginning of a text. An error names a loop whose weights do not converge.
     pub fn new(pcfg: &Pcfg) -> Result<Self, Diagnostic> {
         Ok(Self::from_tables(pcfg, Arc::new(Tables::new(pcfg)?), false))
     }
 
-    /// A parser that keeps all it needs to show derivations.
+    /// Creates a parser that keeps everything needed to show derivations.
     pub(crate) fn keeping(pcfg: &Pcfg) -> Result<Self, Diagnostic> {
         Ok(Self::from_tables(pcfg, Arc::new(Tables::new(pcfg)?), true))
     }
@@ -80,18 +81,18 @@ impl<S: Semiring> Parser<S> {
         Self { chart: Chart::new(tables, keep), lexicon: Arc::new(lexicon) }
     }
 
-    /// Reads a terminal. If it cannot come next, says so and changes nothing.
+    /// Reads a terminal. Returns `false` and changes nothing if it cannot come next.
     pub fn step(&mut self, terminal: TerminalId) -> bool {
         self.read(&[terminal])
     }
 
-    /// Reads a word: all terminals at once that it can be, a literal and patterns.
+    /// Reads a word as all terminals that it can be: a literal and patterns.
     pub fn step_word(&mut self, word: &str) -> bool {
         let terminals = self.terminals_of(word);
         self.read(&terminals)
     }
 
-    /// The terminals that a word can be.
+    /// Returns the terminals that a word can be.
     pub fn terminals_of(&self, word: &str) -> Vec<TerminalId> {
         let literal = self.lexicon.literals.get(word.as_bytes()).copied();
         let patterns = self.lexicon.patterns.iter().filter(|(_, terminal)| terminal.matches(word.as_bytes()));
@@ -124,13 +125,13 @@ impl<S: Semiring> Parser<S> {
         self.chart.push(&scans, prefix, scale)
     }
 
-    /// The terminals that can come next, ascending by number.
+    /// Returns the terminals that can come next, ascending by number.
     pub fn allowed_terminals(&self) -> Vec<TerminalId> {
         let core = self.chart.core();
         self.chart.masses(self.chart.position()).iter().map(|entry| core.terminal_of(entry.0)).collect()
     }
 
-    /// How likely each terminal is to come next, given everything before.
+    /// Returns the probability of each terminal to come next, given everything before.
     pub fn next_terminal_distribution(&self) -> Next {
         let core = self.chart.core();
         let last = self.chart.last();
@@ -142,23 +143,23 @@ impl<S: Semiring> Parser<S> {
         Next { terminals, end: share(last.sentence) }
     }
 
-    /// Whether what has been read is a sentence.
+    /// Checks whether the terminals read so far are a sentence.
     pub fn accepted(&self) -> bool {
         !S::is_zero(self.chart.last().sentence)
     }
 
-    /// The weight of what has been read as a sentence. For [`Real`](crate::Real) this is up to a scale; see
-    /// [`sentence_logprob`](Self::sentence_logprob).
+    /// Returns the weight of the terminals read so far as a sentence. For [`Real`](crate::Real) this is up to a scale;
+    /// see [`sentence_logprob`](Self::sentence_logprob).
     pub fn sentence(&self) -> S::Value {
         self.chart.last().sentence
     }
 
-    /// The logarithm of the weight of all texts that begin like this.
+    /// Returns the logarithm of the weight of all texts with this prefix.
     pub fn prefix_logprob(&self) -> f64 {
         self.prefix_logprob_at(self.position())
     }
 
-    /// The same for an earlier position; minus infinity behind the end.
+    /// Returns the same for an earlier position; minus infinity after the end.
     pub fn prefix_logprob_at(&self, position: usize) -> f64 {
         self.chart
             .columns
@@ -166,13 +167,13 @@ impl<S: Semiring> Parser<S> {
             .map_or(f64::NEG_INFINITY, |column| S::log(column.prefix) - column.scale)
     }
 
-    /// The logarithm of the weight of what has been read as a sentence; minus infinity if it is none.
+    /// Returns the logarithm of the weight of the terminals read so far as a sentence; minus infinity if they are none.
     pub fn sentence_logprob(&self) -> f64 {
         let last = self.chart.last();
         S::log(last.sentence) - last.scale
     }
 
-    /// How many terminals have been read.
+    /// Returns how many terminals have been read.
     pub fn position(&self) -> usize {
         self.chart.position() as usize
     }
@@ -188,13 +189,13 @@ impl<S: Semiring> Parser<S> {
         self.chart.truncate(1);
     }
 
-    /// A parser that goes its own way from here.
+    /// Returns an independent parser at the same position.
     #[must_use]
     pub fn fork(&self) -> Self {
         self.clone()
     }
 
-    /// How many terminals it takes at the least to complete a sentence from here.
+    /// Returns the least number of terminals that complete a sentence from here.
     pub fn shortest_completion(&self) -> u64 {
         Shortest::new(self.chart.core(), |_| 1).completion(&self.chart)
     }

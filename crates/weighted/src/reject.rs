@@ -1,6 +1,7 @@
-//! Sampling from the model's own distribution over valid texts.
+//! Samples from the model's own distribution over valid texts.
 //!
-//! A mask renormalises at every token, and that distorts. Take a model that writes `a` or `b` with ½ each, twice, and allow `aa` and all that begins with `b`:
+//! A mask renormalizes at every token, which distorts the distribution. Take a model that writes `a` or `b` with ½
+//! each, twice, and allow `aa` and all that begins with `b`:
 //!
 //! ```text
 //!               aa     ba     bb
@@ -9,9 +10,11 @@
 //! masked        ½      ¼      ¼      a is chosen half of the time, though half of its texts are invalid
 //! ```
 //!
-//! Rejection is exact: write without a mask, start again when the text turns out to be invalid. It wastes whole texts, so what is learnt is kept: a trie of prefixes with the share of
-//! each prefix's continuations that is *not yet known to be invalid*. Every attempt draws from the model restricted to what is not known to be invalid, and is accepted if it is valid. The known
-//! part only ever contains invalid texts and is fixed during an attempt, so what is accepted follows the model given validity, exactly; and as the trie grows, rejections become rare.
+//! Rejection is exact: write without a mask, and start again if the text turns out to be invalid. It wastes whole
+//! texts, so what is learned is kept in a trie of prefixes, with the share of each prefix's continuations that is *not
+//! yet known to be invalid*. Every attempt draws from the model restricted to what is not known to be invalid, and is
+//! accepted if it is valid. The known part contains only invalid texts and is fixed during an attempt, so accepted
+//! texts follow exactly the model's distribution given validity. As the trie grows, rejections become rare.
 
 use maskwright_vocab::{TokenId, TokenMask};
 use rustc_hash::FxHashMap;
@@ -22,11 +25,11 @@ use crate::semiring::Semiring;
 
 /// The state of a text that is checked token by token.
 pub trait Checker {
-    /// The tokens that may come next.
+    /// Returns the tokens that may come next.
     fn mask(&self) -> TokenMask;
-    /// Accepts a token, or says that it may not come.
+    /// Accepts a token. Returns `false` if it may not come.
     fn accept(&mut self, token: TokenId) -> bool;
-    /// Whether the end was accepted.
+    /// Checks whether the end was accepted.
     fn ended(&self) -> bool;
     /// Goes back to the beginning.
     fn reset(&mut self);
@@ -54,24 +57,24 @@ pub struct ExactSampler {
     attempts: u64,
 }
 
-/// A prefix that has been looked at.
+/// A prefix that was visited.
 #[derive(Clone, Debug)]
 struct Node {
-    /// The share of the texts behind this prefix that are not known to be invalid.
+    /// The share of the texts with this prefix that are not known to be invalid.
     open: f64,
-    /// The tokens that may not come here, if the mask has been looked at.
+    /// The tokens that may come here, if the mask has been computed.
     mask: Option<TokenMask>,
     children: FxHashMap<u32, u32>,
 }
 
-/// Why there is no text.
+/// The reason why there is no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SampleError {
     /// Everything that the model can write is invalid.
     Impossible,
-    /// So many attempts were rejected.
+    /// This many attempts were rejected.
     Attempts(usize),
-    /// A text has more than so many tokens.
+    /// A text has more than this many tokens.
     Length(usize),
 }
 
@@ -96,12 +99,12 @@ impl Default for ExactSampler {
 }
 
 impl ExactSampler {
-    /// A sampler that knows nothing yet. It belongs to one model and one constraint.
+    /// Creates a sampler that knows nothing yet. It belongs to one model and one constraint.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One valid text, its end token included. `model` gives the probability of each token after a prefix.
+    /// Returns one valid text, including its end token. `model` returns the probability of each token after a prefix.
     pub fn sample(
         &mut self,
         mut model: impl FnMut(&[TokenId]) -> Vec<f64>,
@@ -119,17 +122,18 @@ impl ExactSampler {
         Err(SampleError::Attempts(limits.attempts))
     }
 
-    /// How many attempts there have been.
+    /// Returns the number of attempts so far.
     pub fn attempts(&self) -> u64 {
         self.attempts
     }
 
-    /// The share of the model's texts that are not known to be invalid. It falls towards the share that is valid.
+    /// Returns the share of the model's texts that are not known to be invalid. It decreases towards the share of valid
+    /// texts.
     pub fn open_mass(&self) -> f64 {
         self.nodes[0].open
     }
 
-    /// One attempt: a valid text, or nothing and a better trie.
+    /// Makes one attempt: returns a valid text, or `None` after improving the trie.
     fn attempt(
         &mut self,
         model: &mut impl FnMut(&[TokenId]) -> Vec<f64>,
@@ -139,7 +143,7 @@ impl ExactSampler {
     ) -> Result<Option<Vec<TokenId>>, SampleError> {
         let mut text = Vec::new();
         let mut path: Vec<(u32, Vec<f64>)> = Vec::new();
-        // Behind the last prefix that is remembered nothing is known to be invalid.
+        // After the last stored prefix nothing is known to be invalid.
         let mut node = Some(0);
         let verdict = loop {
             if text.len() >= limits.tokens {
@@ -150,7 +154,7 @@ impl ExactSampler {
             let weight = |(token, chance): (usize, &f64)| chance * open(token as u32);
             let chosen = random.choose(chances.iter().enumerate().map(weight));
             if let Some(node) = node {
-                // What is learnt about this prefix counts from the next attempt on.
+                // What is learned about this prefix counts from the next attempt on.
                 self.nodes[node as usize].mask.get_or_insert_with(|| checker.mask());
                 path.push((node, chances));
             }
@@ -171,7 +175,7 @@ impl ExactSampler {
         Ok(verdict?.then_some(text))
     }
 
-    /// The node of a prefix that is longer by a token; it is made if there is room for it.
+    /// Returns the node of a prefix extended by a token, and creates it if there is room for it.
     fn child(&mut self, node: u32, token: TokenId, most: usize) -> Option<u32> {
         if let Some(found) = self.nodes[node as usize].children.get(&token.0) {
             return Some(*found);
@@ -182,7 +186,7 @@ impl ExactSampler {
         Some(next)
     }
 
-    /// The share of what a token leads to that is not known to be invalid.
+    /// Returns the share of a token's continuations that is not known to be invalid.
     fn open(&self, node: &Node, token: u32) -> f64 {
         match (&node.mask, node.children.get(&token)) {
             (Some(mask), _) if !mask.contains(TokenId(token)) => 0.0,
@@ -191,7 +195,7 @@ impl ExactSampler {
         }
     }
 
-    /// Works out the shares again along a path, from its end.
+    /// Updates the shares along a path, from its end.
     fn learn(&mut self, path: &[(u32, Vec<f64>)]) {
         for (number, chances) in path.iter().rev() {
             let node = &self.nodes[*number as usize];
@@ -214,12 +218,12 @@ impl Node {
 /// When to give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleLimits {
-    /// The most attempts for one text.
+    /// The greatest number of attempts for one text.
     pub attempts: usize,
-    /// The most tokens of one text.
+    /// The greatest number of tokens of one text.
     pub tokens: usize,
-    /// The most prefixes that are remembered. A prefix takes a mask, 16 KB for a vocabulary of 128,000 tokens. What does
-    /// not fit is not learnt, so that more attempts are rejected; what is accepted stays exact.
+    /// The greatest number of stored prefixes. A prefix takes a mask, 16 KB for a vocabulary of 128,000 tokens.
+    /// Prefixes that do not fit are not learned, so more attempts are rejected; accepted texts remain exact.
     pub prefixes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Writing random sentences as the grammar has them.
+//! Generates random sentences with the probabilities of the grammar.
 
 use maskwright_grammar::{Diagnostic, Span};
 
@@ -6,17 +6,17 @@ use crate::core::Core;
 use crate::pcfg::Pcfg;
 use crate::terminal::{Pattern, Terminal};
 
-/// Random numbers that are the same everywhere (`SplitMix64`).
+/// A reproducible random number generator (`SplitMix64`).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Starts from a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number from 0 to 1, without 1.
+    /// Returns a number from 0 to 1, excluding 1.
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     pub fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -26,7 +26,7 @@ impl Random {
         ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// One of these numbers, each as often as its weight says; nothing if all weights are zero.
+    /// Returns an index with the probability of its weight; `None` if all weights are zero.
     pub fn choose(&mut self, weights: impl Iterator<Item = f64> + Clone) -> Option<usize> {
         let mut left = self.unit() * weights.clone().sum::<f64>();
         let mut last = None;
@@ -43,22 +43,23 @@ impl Random {
     }
 }
 
-/// Writes random sentences.
+/// A generator of random sentences.
 #[derive(Debug)]
 pub struct Sampler {
     core: Core,
     grammar: Pcfg,
-    /// The most terminals, and the most bytes of one of them.
+    /// The greatest number of terminals, and of bytes of one of them.
     limit: usize,
 }
 
 impl Sampler {
-    /// A sampler that gives up on sentences of more than `limit` terminals, and on terminals of more than as many bytes.
+    /// Creates a sampler that gives up on sentences with more than `limit` terminals, and on terminals with more than
+    /// `limit` bytes.
     pub fn new(grammar: &Pcfg, limit: usize) -> Result<Self, Diagnostic> {
         Ok(Self { core: Core::new(grammar)?, grammar: grammar.clone(), limit })
     }
 
-    /// A sentence: the text of each of its terminals.
+    /// Returns a sentence: the text of each of its terminals.
     ///
     /// ```
     /// use maskwright_weighted::{Options, Pcfg, Random, Sampler};
@@ -93,11 +94,11 @@ impl Sampler {
             Terminal::Literal(bytes) => bytes.to_vec(),
             Terminal::Pattern(pattern) => self.pattern(pattern, random)?,
         };
-        // Patterns and literals are made of whole characters.
+        // Patterns and literals consist of whole characters.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// A text of a pattern that is not empty: the empty one has a rule of its own.
+    /// Returns a nonempty text of a pattern: the empty one has a separate rule.
     fn pattern(&self, pattern: &Pattern, random: &mut Random) -> Result<Vec<u8>, Diagnostic> {
         let dfa = pattern.dfa();
         let mut state = dfa.start();

@@ -1,9 +1,9 @@
 //! Strongly connected components: the loops of a graph.
 //!
-//! Equations between symbols are solved component by component. What stands in no loop needs no solving at all, and a loop of five symbols among
-//! a thousand is a system of five unknowns.
+//! Equations between symbols are solved component by component. Symbols outside loops need no solving, and a loop of
+//! five symbols among a thousand is a system of five unknowns.
 
-/// The components of a graph, those that are pointed at before those that point at them.
+/// The components of a graph; successors come before their predecessors.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Components {
     /// The component of each node.
@@ -12,7 +12,7 @@ pub(crate) struct Components {
     pub(crate) members: Vec<Vec<u32>>,
 }
 
-/// Tarjan's algorithm with a stack of its own, because chains of symbols can be long.
+/// Finds the components by Tarjan's algorithm, with an explicit stack because chains of symbols can be long.
 pub(crate) fn components<'a>(nodes: usize, edges: impl Fn(u32) -> &'a [u32]) -> Components {
     const NEW: u32 = u32::MAX;
     let mut found = vec![NEW; nodes];
@@ -67,7 +67,7 @@ pub(crate) fn components<'a>(nodes: usize, edges: impl Fn(u32) -> &'a [u32]) -> 
     out
 }
 
-/// A shortest way around a component, from one of its members back to it.
+/// Returns a shortest cycle through a component, from one of its members back to it.
 pub(crate) fn cycle<'a>(parts: &Components, component: u32, edges: impl Fn(u32) -> &'a [u32]) -> Vec<u32> {
     let Some(&first) = parts.members.get(component as usize).and_then(|members| members.first()) else {
         return Vec::new();

@@ -1,17 +1,19 @@
-//! A grammar's opinion, added to a model's.
+//! Adds a grammar's scores to a model's logits.
 //!
-//! A mask says which tokens may come. A grammar with probabilities also says how much it likes them: Δ, the change of the logarithm of the prefix probability. [`guide`] adds λ·Δ
-//! to the logits and −∞ to what is forbidden; λ = 0 is a plain mask, and with λ = 1 and a model that has no opinion the text comes from the grammar itself.
+//! A mask says which tokens may come. A grammar with probabilities also says how likely they are: Δ, the change of the
+//! logarithm of the prefix probability. [`guide`] adds λ·Δ to the logits, and −∞ to forbidden tokens. With λ = 0 it is
+//! a plain mask; with λ = 1 and a uniform model, the text is drawn from the grammar itself.
 //!
-//! [`log_mask_mass`] is log Z of a mask: how much of the model's probability it leaves. It is what masking hides, and what samplers need to weigh it back in.
+//! [`log_mask_mass`] is log Z of a mask: the share of the model's probability that it leaves. Masking hides this
+//! number, and samplers need it to correct the weights.
 
 use maskwright_vocab::TokenMask;
 
 use crate::adapter::Adapter;
 use crate::semiring::Semiring;
 
-/// Adds `strength` times the grammar's change of log probability to each logit, and writes −∞ where no token may come. Logits beyond the vocabulary are
-/// forbidden too. Returns how many tokens are allowed.
+/// Adds `strength` times the grammar's change of log probability to each logit, and writes −∞ where no token may come.
+/// Logits beyond the vocabulary are forbidden as well. Returns how many tokens are allowed.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -44,7 +46,7 @@ pub fn guide<S: Semiring>(adapter: &Adapter<S>, strength: f64, logits: &mut [f32
     allowed
 }
 
-/// The logarithm of the probability that the model gives to the tokens of a mask, all together.
+/// Returns the logarithm of the probability that the model gives to all tokens of a mask together.
 ///
 /// ```
 /// use maskwright_vocab::{TokenId, TokenMask};
@@ -58,7 +60,7 @@ pub fn log_mask_mass(logits: &[f32], mask: &TokenMask) -> f64 {
     log_sum(&allowed) - log_sum(logits)
 }
 
-/// The logarithm of a sum of exponentials.
+/// Returns the logarithm of a sum of exponentials.
 fn log_sum(logits: &[f32]) -> f64 {
     let greatest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if greatest == f32::NEG_INFINITY {

@@ -1,7 +1,9 @@
-//! A weighted grammar beside a mask: scores for the tokens that matter.
+//! Scores of a weighted grammar, for use beside a mask.
 //!
-//! The mask engine says which tokens may come, in a microsecond. What a grammar adds is how much it likes each of them, log P(token | text so far), and that is asked only of the tokens that have
-//! a chance: the best few of the model's. [`Weights`] is what requests share, a [`Scorer`] is the state of one text, and [`Guidance`] says how much the grammar counts.
+//! The mask engine computes in a microsecond which tokens may come. A weighted grammar adds how likely it finds each of
+//! them, log P(token | text so far). That is needed only for tokens that have a chance: the model's best few.
+//! [`Weights`] is what requests share, a [`Scorer`] is the state of one text, and [`Guidance`] is the influence of the
+//! grammar.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -27,11 +29,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Numbers
+//! # Numerical range
 //!
-//! Plain probabilities with a scale for each column are quick, and lose what is 10²⁸⁰ times less likely than the rest at the same place. A text can turn to just that: two hundred bytes that a literal
-//! would have explained better, and then one that only a pattern can. The mask allows it, so it must have a score. As soon as something is that faint the scorer reads its text again with logarithms and
-//! goes on with those.
+//! Plain probabilities with a scale for each column are fast, but lose everything that is 10²⁸⁰ times less likely than
+//! the rest at the same position. A text can turn to exactly that: two hundred bytes that a literal explains better,
+//! and then one that only a pattern allows. The mask allows that byte, so it must have a score. As soon as a weight is
+//! that faint, the scorer reads its text again with logarithms and continues with those.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -49,46 +52,46 @@ use crate::train::{Counts, expected_counts_of_text};
 use crate::tree::Tree;
 use crate::viterbi::best_parse_of_text;
 
-/// How many steps one call may take; a step takes some twenty nanoseconds.
+/// The default number of steps that one call may take; a step takes about twenty nanoseconds.
 pub const STEPS: u64 = 2_000_000;
 
-/// How many items the chart of one text may keep, of some forty bytes each.
+/// The number of items that the chart of one text may keep, about forty bytes each.
 pub const ITEMS: u64 = 4_000_000;
 
 /// A weighted grammar, ready for any number of texts.
 #[derive(Debug)]
 pub struct Weights {
     grammar: Arc<Pcfg>,
-    /// Parsers at the beginning of a text.
+    /// A parser at the beginning of a text.
     real: ByteParser<Real>,
 }
 
-/// What a weighted grammar says about a finished text.
+/// The evaluation of a finished text by a weighted grammar.
 #[derive(Clone, Debug)]
 pub struct Judgement {
-    /// The logarithm of the probability of all texts that begin like this one.
+    /// The logarithm of the probability of all texts with this prefix.
     pub prefix_logprob: f64,
     /// The logarithm of the probability of the text itself; minus infinity if it is not complete.
     pub logprob: f64,
     /// Its best derivation, if it is complete.
     pub best_parse: Option<Tree>,
-    /// How often each rule is expected in its derivations, if it is complete.
+    /// The expected number of uses of each rule in its derivations, if it is complete.
     pub counts: Option<Counts>,
 }
 
 impl Weights {
-    /// Prepares a grammar. An error names a loop whose weights do not add up to something finite.
+    /// Prepares a grammar. An error names a loop whose weights do not converge.
     pub fn new(grammar: Pcfg) -> Result<Self, Diagnostic> {
         let real = ByteParser::new(&grammar)?;
         Ok(Self { grammar: Arc::new(grammar), real })
     }
 
-    /// The grammar.
+    /// Returns the grammar.
     pub fn grammar(&self) -> &Arc<Pcfg> {
         &self.grammar
     }
 
-    /// The scores of a text that has not begun.
+    /// Creates the scorer of a text that has not begun.
     pub fn scorer(self: &Arc<Self>, vocabulary: Arc<Vocabulary>) -> Scorer {
         let adapter = Adapter::behind(self.real.clone(), Arc::clone(&self.grammar), vocabulary);
         Scorer {
@@ -99,7 +102,7 @@ impl Weights {
         }
     }
 
-    /// Everything about a finished text. It takes at most so many steps ([`STEPS`]), and more are an error.
+    /// Evaluates a finished text. It takes at most `steps` steps ([`STEPS`]), and more are an error.
     ///
     /// ```
     /// use maskwright_weighted::{Options, Pcfg, STEPS, Weights};
@@ -120,14 +123,15 @@ impl Weights {
         })
     }
 
-    /// About how many bytes it holds.
+    /// Returns the memory in bytes, approximately.
     pub fn heap_bytes(&self) -> usize {
         self.real.heap_bytes() + self.grammar.heap_bytes()
     }
 }
 
 impl Judgement {
-    /// As JSON, which has no infinity: `null` stands for it, and for what an incomplete text does not have. Rules that are not used are left out of `expected_counts`.
+    /// Converts to JSON, which has no infinity: `null` represents it, and everything that an incomplete text does not
+    /// have. Rules that are not used are left out of `expected_counts`.
     pub fn json(&self, grammar: &Pcfg) -> Value {
         let finite = |log: f64| log.is_finite().then_some(log);
         let counts = self.counts.as_ref().map(|counts| {
@@ -144,25 +148,26 @@ impl Judgement {
     }
 }
 
-/// How much a grammar counts beside a model.
+/// The influence of a grammar beside a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guidance {
     lambda: f64,
     top_k: usize,
 }
 
-/// Why there is no such guidance.
+/// The error for an invalid guidance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GuidanceError(f64);
 
 impl Guidance {
-    /// How many of the best tokens are scored unless told otherwise.
+    /// The default number of best tokens that are scored.
     pub const TOP_K: usize = 64;
     /// The greatest λ.
     pub const GREATEST: f64 = 1000.0;
 
-    /// `lambda` is what the grammar's log probabilities are multiplied with: with 0 it counts for nothing, with 1 as much as the model. `top_k` is how many of the model's best tokens are scored; the others
-    /// are left out. With 0 all are scored, which takes its time.
+    /// Creates a guidance. `lambda` is the factor of the grammar's log probabilities: with 0 the grammar is ignored,
+    /// with 1 it counts as much as the model. `top_k` is the number of the model's best tokens that are scored; the
+    /// others are removed. With 0 all are scored, which is slow.
     ///
     /// ```
     /// use maskwright_weighted::Guidance;
@@ -178,12 +183,12 @@ impl Guidance {
         Ok(Self { lambda, top_k })
     }
 
-    /// What log probabilities are multiplied with.
+    /// Returns the factor of the log probabilities.
     pub fn lambda(&self) -> f64 {
         self.lambda
     }
 
-    /// How many tokens are scored; 0 is all.
+    /// Returns the number of tokens that are scored; 0 means all.
     pub fn top_k(&self) -> usize {
         self.top_k
     }
@@ -203,12 +208,12 @@ impl fmt::Display for GuidanceError {
 
 impl std::error::Error for GuidanceError {}
 
-/// The state of one text: what the grammar thinks of the tokens that may come next.
+/// The state of one text, which scores the tokens that may come next.
 #[derive(Clone, Debug)]
 pub struct Scorer {
     weights: Arc<Weights>,
     adapter: Numbers,
-    /// What was accepted, to be read again with other numbers.
+    /// The accepted tokens, to read them again with logarithms.
     tokens: Vec<TokenId>,
     steps: u64,
 }
@@ -219,15 +224,15 @@ enum Numbers {
     Log(Adapter<Log>),
 }
 
-/// Why there are no scores. The scorer is as before.
+/// The reason why there are no scores. The scorer is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ScoreError {
     /// The grammar does not allow this token here.
     Token(TokenId),
-    /// It would take more steps than this, or more memory than there may be.
+    /// More than this number of steps would be needed, or more memory than allowed.
     Limit(u64),
-    /// The grammar has no tables for logarithms, for this reason.
+    /// The tables of the grammar cannot be computed with logarithms, for this reason.
     Tables(String),
 }
 
@@ -246,7 +251,7 @@ impl fmt::Display for ScoreError {
 
 impl std::error::Error for ScoreError {}
 
-/// The same for both kinds of numbers.
+/// Evaluates an expression for either kind of numbers.
 macro_rules! with {
     ($numbers:expr, $adapter:ident => $what:expr) => {
         match $numbers {
@@ -257,15 +262,16 @@ macro_rules! with {
 }
 
 impl Scorer {
-    /// The same scorer with another limit of steps for each call, in place of [`STEPS`].
+    /// Sets the limit of steps for each call, in place of [`STEPS`].
     #[must_use]
     pub fn with_steps(mut self, steps: u64) -> Self {
         self.steps = steps;
         self
     }
 
-    /// log P(token | text so far) for each of these tokens, in their order: by how much it changes the logarithm of the prefix probability, and for an end token what is left of that if the text
-    /// ends. Minus infinity for a token that may not come.
+    /// Returns log P(token | text so far) for each of these tokens, in their order: the change of the logarithm of the
+    /// prefix probability, or for an end token the change if the text ends. Minus infinity for a token that may not
+    /// come.
     pub fn scores(&mut self, tokens: &[TokenId]) -> Result<Vec<f64>, ScoreError> {
         self.limited(|numbers| with!(numbers, adapter => adapter.scores_of(tokens)))
     }
@@ -291,28 +297,29 @@ impl Scorer {
         self.rollback(self.tokens.len());
     }
 
-    /// How many tokens have been accepted.
+    /// Returns how many tokens have been accepted.
     pub fn position(&self) -> usize {
         self.tokens.len()
     }
 
-    /// The logarithm of the probability of all texts that begin like this.
+    /// Returns the logarithm of the probability of all texts with this prefix.
     pub fn prefix_logprob(&self) -> f64 {
         with!(&self.adapter, adapter => adapter.parser().prefix_logprob())
     }
 
-    /// The logarithm of the probability of this text; minus infinity if it is not complete.
+    /// Returns the logarithm of the probability of this text; minus infinity if it is not complete.
     pub fn logprob(&self) -> f64 {
         with!(&self.adapter, adapter => adapter.parser().sentence_logprob())
     }
 
-    /// The grammar.
+    /// Returns the grammar.
     pub fn weights(&self) -> &Arc<Weights> {
         &self.weights
     }
 
-    /// Adds λ · log P(token | text so far) to the logits of the best tokens, and leaves the others out. The mask must have been applied: tokens of minus infinity may not come, and
-    /// stay so. Of equal logits the smaller token is the better. Returns how many tokens are left; with λ = 0 nothing changes.
+    /// Adds λ · log P(token | text so far) to the logits of the best tokens, and removes the others. The mask must have
+    /// been applied before: tokens of minus infinity may not come, and stay so. Of equal logits, the smaller token is
+    /// better. Returns how many tokens are left; with λ = 0 nothing changes.
     pub fn weigh(&mut self, logits: &mut [f32], guidance: &Guidance) -> Result<usize, ScoreError> {
         let mut best: Vec<(f32, TokenId)> =
             logits.iter().copied().zip((0..).map(TokenId)).filter(|entry| entry.0.is_finite()).collect();
@@ -332,7 +339,7 @@ impl Scorer {
         for ((logit, token), score) in best.into_iter().zip(scores) {
             let weighed = (f64::from(logit) + guidance.lambda * score) as f32;
             if score > f64::NEG_INFINITY {
-                // What is beyond the range of a float is still allowed.
+                // A value beyond the range of a float is still allowed.
                 logits[token.0 as usize] = weighed.max(f32::MIN);
                 left += 1;
             }
@@ -340,7 +347,8 @@ impl Scorer {
         Ok(left)
     }
 
-    /// Does something within the limits. If something is faint then, it is done with logarithms instead, from now on.
+    /// Runs an operation within the limits. If a weight gets faint, the operation is repeated with logarithms, which
+    /// are used from then on.
     fn limited<T>(&mut self, mut what: impl FnMut(&mut Numbers) -> T) -> Result<T, ScoreError> {
         let steps = self.steps;
         let limited = |numbers: &mut Numbers, what: &mut dyn FnMut(&mut Numbers) -> T| {
@@ -354,7 +362,7 @@ impl Scorer {
         if !adapter.parser().is_faint() {
             return done;
         }
-        // A token that was taken is not noted yet, and is taken again.
+        // A token that was just accepted is not in `tokens` yet, and is accepted again.
         adapter.rollback(adapter.tokens() - self.tokens.len());
         let mut precise = self.precise()?;
         let done = limited(&mut precise, &mut what);
@@ -362,7 +370,7 @@ impl Scorer {
         done
     }
 
-    /// The same text, read with logarithms.
+    /// Reads the same text with logarithms.
     fn precise(&self) -> Result<Numbers, ScoreError> {
         let Numbers::Real(adapter) = &self.adapter else { return Ok(self.adapter.clone()) };
         let parser = ByteParser::<Log>::new(&self.weights.grammar)

@@ -1,66 +1,68 @@
-//! The numbers that a parser can carry: one algorithm, many questions.
+//! Semirings: the weights that a parser computes with. One algorithm answers many questions.
 //!
-//! Adding is what happens where two derivations give the same text, multiplying what happens along one derivation. With
-//! other numbers the same chart answers other questions:
+//! Weights are added where two derivations give the same text, and multiplied along one derivation. With other weights
+//! the same chart answers other questions:
 //!
-//! | semiring | add | multiply | what a sentence is worth |
+//! | semiring | add | multiply | value of a sentence |
 //! |---|---|---|---|
 //! | [`Boolean`] | or | and | whether it belongs to the language |
 //! | [`Real`] | + | × | its probability; columns are rescaled, so that long texts do not underflow |
 //! | [`Log`] | log-sum-exp | + | the logarithm of its probability |
 //! | [`MaxPlus`] | max | + | the logarithm of the probability of its best derivation |
-//! | [`Count`] | + | × | how many derivations it has |
-//! | [`MinPlus`] | min | + | how many symbols it takes; over what is still to come, the shortest completion |
+//! | [`Count`] | + | × | its number of derivations |
+//! | [`MinPlus`] | min | + | its number of symbols; for the rest of a text, the shortest completion |
 //!
-//! Loops – left recursion, chains of unit rules – need the sum 1 + a + a² + …, which [`Semiring::star`] gives in closed form.
+//! Loops (left recursion, chains of unit rules) need the sum 1 + a + a² + …, which [`Semiring::star`] gives in closed
+//! form.
 
 use core::fmt::Debug;
 
-/// How the least solution of equations with loops is found, for the rules that derive the empty text.
+/// The method for the least solution of equations with loops, used for rules that derive the empty text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fixpoint {
-    /// Adding twice changes nothing, and going around a loop is never better: so many rounds as there are unknowns are enough.
+    /// Addition is idempotent, and going around a loop is never better: as many rounds as there are unknowns are
+    /// enough.
     Rounds,
-    /// Every loop is infinite.
+    /// Every loop has infinite weight.
     Infinite,
     /// The values are probabilities: Newton's method.
     Newton,
 }
 
-/// Numbers with an addition, a multiplication, and sums over loops.
+/// Weights with an addition, a multiplication, and sums over loops.
 pub trait Semiring: Clone + Copy + Debug + Default + Send + Sync + 'static {
-    /// One number.
+    /// A weight.
     type Value: Copy + Debug + PartialEq + Send + Sync;
-    /// Nothing: no derivation.
+    /// The weight of no derivation.
     const ZERO: Self::Value;
-    /// A derivation of no steps.
+    /// The weight of a derivation without steps.
     const ONE: Self::Value;
-    /// How loops of rules that derive the empty text are solved.
+    /// The method for loops of rules that derive the empty text.
     const FIXPOINT: Fixpoint;
 
-    /// Two ways to the same place.
+    /// Adds the weights of two derivations of the same text.
     fn add(a: Self::Value, b: Self::Value) -> Self::Value;
-    /// One part after the other.
+    /// Multiplies the weights of two parts of a derivation.
     fn mul(a: Self::Value, b: Self::Value) -> Self::Value;
-    /// 1 + a + a² + …, or nothing if that grows without end.
+    /// Returns 1 + a + a² + …; `None` if the sum diverges.
     fn star(a: Self::Value) -> Option<Self::Value>;
-    /// What a choice of this probability is worth.
+    /// Returns the weight of a choice with this probability.
     fn weight(probability: f64) -> Self::Value;
-    /// What it costs to read a symbol of the input.
+    /// Returns the weight of reading a symbol of the input.
     fn letter() -> Self::Value {
         Self::ONE
     }
-    /// The number as a logarithm, for people who think in probabilities.
+    /// Returns the logarithm of a weight, as a logarithm of a probability.
     fn log(a: Self::Value) -> f64;
-    /// A factor that brings a small number back to a middling size, and the factor's logarithm.
+    /// Returns a factor that brings a small weight back to a medium size, and the factor's logarithm.
     fn rescale(_prefix: Self::Value) -> Option<(Self::Value, f64)> {
         None
     }
-    /// Whether a number that is not nothing is so small beside the others of its column that digits of it are lost, or all of it.
+    /// Checks whether a nonzero weight is so small compared with its column that some or all of its digits are lost.
     fn is_faint(_: Self::Value) -> bool {
         false
     }
-    /// Whether there is no derivation.
+    /// Checks whether there is no derivation.
     fn is_zero(a: Self::Value) -> bool {
         a == Self::ZERO
     }
@@ -95,12 +97,13 @@ impl Semiring for Boolean {
 
 /// Probabilities, rescaled column by column.
 ///
-/// All weights of a column share one scale. What is 10³⁰⁰ times less likely than the rest is lost, and with it whatever only that could continue;
-/// [`Log`] keeps it, and whether a text is allowed is a question for [`Boolean`].
+/// All weights of a column share one scale. A weight that is 10³⁰⁰ times smaller than the rest is lost, and with it
+/// everything that only it could continue.
+/// [`Log`] keeps such weights. Use [`Boolean`] to find out whether a text is allowed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Real;
 
-/// A loop of this probability counts as certain: its sum would be rounding errors.
+/// A loop of at least this probability counts as certain: its sum would consist of rounding errors.
 const CERTAIN: f64 = 1.0 - 1e-12;
 
 impl Semiring for Real {
@@ -125,7 +128,7 @@ impl Semiring for Real {
         a.ln()
     }
     fn rescale(prefix: f64) -> Option<(f64, f64)> {
-        // A power of two changes no digit. The exponent is that of the number, so it comes back to between 1 and 2.
+        // A power of two changes no digit. With the number's own exponent, it comes back to between 1 and 2.
         if !(prefix > 0.0 && prefix < 2f64.powi(-100)) {
             return None;
         }
@@ -133,12 +136,12 @@ impl Semiring for Real {
         Some((exponent.exp2(), exponent * core::f64::consts::LN_2))
     }
     fn is_faint(a: f64) -> bool {
-        // Below are the numbers of which digits are lost, with some room for what is multiplied in one step.
+        // Smaller numbers lose digits; this leaves some room for the multiplications of one step.
         a < 1e-280
     }
 }
 
-/// Logarithms of probabilities. Slower than [`Real`], and without any scaling: its twin in the tests.
+/// Logarithms of probabilities. Slower than [`Real`] and without scaling; the tests compare the two.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Log;
 
@@ -193,7 +196,7 @@ impl Semiring for MaxPlus {
     }
 }
 
-/// How many derivations there are. [`Count::MANY`] stands for infinitely many, and for more than fit.
+/// The number of derivations. [`Count::MANY`] means infinitely many, or more than fit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Count;
 
@@ -226,12 +229,12 @@ impl Semiring for Count {
     }
 }
 
-/// How many symbols a derivation takes, at the least. [`MinPlus::NEVER`] stands for no derivation.
+/// The least number of symbols of a derivation. [`MinPlus::NEVER`] means that there is no derivation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinPlus;
 
 impl MinPlus {
-    /// No derivation at all.
+    /// No derivation.
     pub const NEVER: u64 = u64::MAX;
 }
 
@@ -283,7 +286,7 @@ mod tests {
         assert!((1.0..2.0).contains(&scaled), "{scaled}");
         assert!((scaled.ln() - log - 3e-200f64.ln()).abs() < 1e-12);
         assert_eq!(Real::rescale(0.25), None);
-        // Not even the smallest of all numbers asks for a factor that is infinite.
+        // Even for the smallest of all numbers the factor is finite.
         assert!(Real::rescale(f64::from_bits(1)).unwrap().0.is_finite());
     }
 }

@@ -1,7 +1,8 @@
-//! How little it takes to finish: the same chart, read with the numbers of [`MinPlus`].
+//! The least number of symbols to the end of a sentence: the chart, evaluated with [`MinPlus`].
 //!
-//! Every symbol has a shortest text. An item still needs the shortest texts of what stands behind its dot, and then whatever the item needs that waited for
-//! it in the column where it began. So the needs of a column follow from those of the columns before it.
+//! Every symbol has a shortest text. An item still needs the shortest texts of the symbols after its dot, and then what
+//! is needed by the item that waited for it in the column where it began. So the needs of a column follow from those of
+//! the columns before it.
 
 use std::collections::VecDeque;
 
@@ -17,12 +18,12 @@ pub(crate) struct Shortest<'a> {
     core: &'a Core,
     /// The least length of each symbol, terminals included.
     symbols: Vec<u64>,
-    /// What stands behind each dot.
+    /// The least length of everything after each dot.
     rests: Vec<u64>,
 }
 
 impl<'a> Shortest<'a> {
-    /// `length` says how long a terminal is at the least.
+    /// Computes the shortest texts. `length` returns the least length of a terminal.
     pub(crate) fn new(core: &'a Core, length: impl Fn(u32) -> u64) -> Self {
         let terminals = (0..core.terminals).map(length);
         let mut symbols = vec![MinPlus::NEVER; core.nonterminals as usize];
@@ -33,7 +34,7 @@ impl<'a> Shortest<'a> {
                 users[*symbol as usize].push(number as u32);
             }
         }
-        // Lengths only shrink, and each rule is looked at again when one of its parts has.
+        // Lengths only decrease, and a rule is processed again when one of its parts has decreased.
         let mut work: VecDeque<u32> = (0..core.rules.len() as u32).collect();
         while let Some(number) = work.pop_front() {
             let rule = &core.rules[number as usize];
@@ -52,7 +53,7 @@ impl<'a> Shortest<'a> {
         Self { core, symbols, rests }
     }
 
-    /// What it takes from the last column of a chart to the end of a sentence.
+    /// Returns the distance from the last column of a chart to the end of a sentence.
     pub(crate) fn completion<S: Semiring>(&self, chart: &Chart<S>) -> u64 {
         let here = chart.position();
         if !S::is_zero(chart.last().sentence) {
@@ -69,7 +70,7 @@ impl<'a> Shortest<'a> {
         items.iter().fold(MinPlus::NEVER, |least, item| least.min(of_item(item.dot, item.origin, &mut needs)))
     }
 
-    /// The least that a terminal, read from `at`, needs behind it.
+    /// Returns the least that must follow a terminal read from column `at`.
     pub(crate) fn behind_terminal<S: Semiring>(&self, chart: &Chart<S>, at: u32, terminal: u32) -> u64 {
         let mut needs = Needs { shortest: self, chart, known: FxHashMap::default() };
         let mut least = MinPlus::NEVER;
@@ -95,7 +96,8 @@ struct Needs<'a, S: Semiring> {
 }
 
 impl<S: Semiring> Needs<'_, S> {
-    /// Columns are worked out from the front, because an item asks the column where it began.
+    /// Returns the need of a symbol. Earlier columns are computed first, because an item depends on the column where it
+    /// began.
     fn behind(&mut self, column: u32, symbol: u32) -> u64 {
         let mut work = vec![column];
         while let Some(&at) = work.last() {
@@ -113,7 +115,7 @@ impl<S: Semiring> Needs<'_, S> {
         self.known.get(&column).and_then(|needs| needs.get(&symbol)).copied().unwrap_or(MinPlus::NEVER)
     }
 
-    /// The needs of one column, given those of the columns before: shortest paths up the left corners.
+    /// Computes the needs of one column from those of the columns before: shortest paths up the left corners.
     fn column(&self, at: u32) -> FxHashMap<u32, u64> {
         let core = self.shortest.core;
         let mut needs: FxHashMap<u32, u64> = FxHashMap::default();

@@ -1,7 +1,7 @@
-//! What the parser knows before it sees a text, in the numbers of one semiring.
+//! The tables of a parser that do not depend on a text, with the weights of one semiring.
 //!
-//! Everything that can happen without reading a symbol is worked out here, in closed form: symbols that vanish (ε), chains of unit rules, and
-//! left recursion. So the chart only ever moves by something that is not empty.
+//! Everything that can happen without reading a symbol is computed here in closed form: symbols that vanish (derive the
+//! empty text), chains of unit rules, and left recursion. So the chart only moves by nonempty symbols.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::empty::empty_weights;
 use crate::pcfg::Pcfg;
 use crate::semiring::Semiring;
 
-/// Rules that can begin with a symbol, as far as everything before it vanishes.
+/// A rule that can begin with a symbol because everything before the symbol can vanish.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start<V> {
     pub(crate) left: u32,
-    /// The dot behind the symbol.
+    /// The dot after the symbol.
     pub(crate) dot: u32,
-    /// The rule's weight, and that of what vanished.
+    /// The weight of the rule and of the vanished symbols.
     pub(crate) weight: V,
 }
 
-/// The grammar in the numbers of a semiring, with all closures.
+/// The grammar with the weights of a semiring, with all closures.
 #[derive(Debug)]
 pub(crate) struct Tables<S: Semiring> {
     pub(crate) core: Arc<Core>,
@@ -31,17 +31,18 @@ pub(crate) struct Tables<S: Semiring> {
     pub(crate) weights: Vec<S::Value>,
     /// The weight of the empty text for each symbol with rules.
     pub(crate) empty: Vec<S::Value>,
-    /// For each symbol. For one with rules, those that would be complete at once are in `units` instead.
+    /// For each symbol, the rules that can begin with it. Rules that a symbol with rules would complete immediately are
+    /// in `units` instead.
     starts: Lists<Start<S::Value>>,
     /// For each symbol with rules, the terminals that can begin one of them, with the weights of those rules.
     firsts: Lists<(u32, S::Value)>,
-    /// For each dot, the dots that can be reached by vanishing symbols, if something can be read there.
+    /// For each dot, the dots reachable by vanishing symbols at which something can be read.
     skips: Lists<(u32, S::Value)>,
-    /// For each dot, the weight of everything behind it vanishing.
+    /// For each dot, the weight of everything after it vanishing.
     pub(crate) ends: Vec<S::Value>,
-    /// From a symbol to those that can begin it: the left corners.
+    /// The left corners: from each symbol to those that can begin it.
     pub(crate) corners: Closure<S>,
-    /// For each symbol, those it may turn out to be by chains of unit rules, itself included.
+    /// For each symbol, the symbols that it can become by chains of unit rules, including itself.
     units: Lists<(u32, S::Value)>,
 }
 
@@ -77,7 +78,7 @@ impl<S: Semiring> Tables<S> {
         self.skips.of(dot)
     }
 
-    /// About how many bytes it holds.
+    /// Returns the memory in bytes, approximately.
     pub(crate) fn heap_bytes(&self) -> usize {
         let lists = self.starts.heap_bytes() + self.firsts.heap_bytes() + self.skips.heap_bytes();
         let flat = size_of_val(&*self.weights) + size_of_val(&*self.empty) + size_of_val(&*self.ends);
@@ -89,7 +90,7 @@ impl<S: Semiring> Tables<S> {
     }
 }
 
-/// Many short lists in one piece of memory.
+/// Many short lists in one block of memory.
 #[derive(Debug)]
 pub(crate) struct Lists<T> {
     ends: Vec<u32>,
@@ -119,7 +120,7 @@ impl<T> Lists<T> {
 
 type Graph<V> = Vec<Vec<(u32, V)>>;
 
-/// Who can begin with what; one step to the left corners; one step up a chain of units.
+/// The starts of each symbol; one step to the left corners; one step up a chain of units.
 type Steps<V> = (Lists<Start<V>>, Graph<V>, Graph<V>);
 
 struct Draft<'a, S: Semiring> {
@@ -134,7 +135,7 @@ impl<S: Semiring> Draft<'_, S> {
         self.empty.get(symbol as usize).copied().unwrap_or(S::ZERO)
     }
 
-    /// From the back of each rule to its front.
+    /// Computes `ends` from the back of each rule to its front.
     fn find_ends(&mut self) {
         let mut ends = vec![S::ZERO; self.core.symbols.len()];
         for dot in (0..ends.len()).rev() {
@@ -193,7 +194,7 @@ impl<S: Semiring> Draft<'_, S> {
     }
 }
 
-/// The terminals that can begin a rule of each symbol.
+/// Computes the terminals that can begin a rule of each symbol.
 fn firsts<V: Copy>(core: &Core, starts: &Lists<Start<V>>) -> Lists<(u32, V)> {
     let mut firsts = vec![Vec::new(); core.nonterminals as usize];
     for terminal in core.nonterminals..core.nonterminals + core.terminals {
@@ -204,7 +205,7 @@ fn firsts<V: Copy>(core: &Core, starts: &Lists<Start<V>>) -> Lists<(u32, V)> {
     Lists::new(firsts)
 }
 
-/// Parallel edges become one.
+/// Merges parallel edges.
 fn merged<S: Semiring>(mut graph: Graph<S::Value>) -> Graph<S::Value> {
     for row in &mut graph {
         row.sort_by_key(|edge| edge.0);
@@ -237,7 +238,7 @@ fn unit_closure<S: Semiring>(
     Ok(out)
 }
 
-/// Names the loop, and a rule on it.
+/// Creates an error that names the loop and a rule on it.
 fn complain(pcfg: &Pcfg, core: &Core, what: &str, unsolved: Unsolved) -> Diagnostic {
     let way = match unsolved {
         Unsolved::TooLarge(size) => {

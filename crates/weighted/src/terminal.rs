@@ -1,20 +1,22 @@
 //! Terminals: a literal text, or a pattern.
 //!
-//! A pattern says which texts are allowed but not how likely they are, and a probability over texts needs an answer. Here it is the plainest one that
-//! adds up to one: at each place of the pattern's automaton every byte that may come next is equally likely, and so is stopping where it may stop.
+//! A pattern says which texts are allowed but not how likely they are, and a probability over texts needs both. The
+//! simplest choice that adds up to one is used: in each state of the pattern's automaton, every byte that may come next
+//! is equally likely, and so is stopping if the state accepts.
 //!
 //! ```text
 //! /ab?/    a: 1     then  b: 1/2,  stop: 1/2     so  "a" has 1/2 and "ab" has 1/2
 //! ```
 //!
-//! Where a text is a sequence of *terminals* and not of bytes ([`Parser`](crate::Parser)), a terminal is one symbol and its inside does not matter.
+//! If a text is a sequence of *terminals* and not of bytes ([`Parser`](crate::Parser)), a terminal is one symbol and
+//! its content does not matter.
 
 use core::fmt;
 use std::sync::Arc;
 
 use maskwright_automata::{Dfa, DfaState};
 
-/// What a derivation ends in.
+/// A terminal symbol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Terminal {
     /// Exactly these bytes; at least one.
@@ -31,7 +33,7 @@ pub struct Pattern {
 }
 
 impl Terminal {
-    /// Whether the terminal can be this text.
+    /// Checks whether the terminal can be this text.
     pub fn matches(&self, text: &[u8]) -> bool {
         match self {
             Self::Literal(bytes) => **bytes == *text,
@@ -54,32 +56,32 @@ impl Pattern {
         Self { source: source.into(), dfa: Arc::new(dfa) }
     }
 
-    /// The expression as it was written.
+    /// Returns the expression as it was written.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Its automaton.
+    /// Returns its automaton.
     pub fn dfa(&self) -> &Dfa {
         &self.dfa
     }
 
-    /// The probability of each byte that may come next.
+    /// Returns the probability of each byte that may come next.
     pub(crate) fn of_byte(&self, state: DfaState) -> f64 {
         1.0 / self.choices(state)
     }
 
-    /// The probability of each byte that may come first, given that there is one.
+    /// Returns the probability of each byte that may come first, given that there is one.
     pub(crate) fn of_first(&self) -> f64 {
         1.0 / f64::from(self.dfa.live(self.dfa.start()).len() as u32)
     }
 
-    /// The probability of stopping.
+    /// Returns the probability of stopping.
     pub(crate) fn of_stop(&self, state: DfaState) -> f64 {
         if self.dfa.is_accepting(state) { 1.0 / self.choices(state) } else { 0.0 }
     }
 
-    /// Whether a text can go on after this state.
+    /// Checks whether a text can continue after this state.
     pub(crate) fn goes_on(&self, state: DfaState) -> bool {
         !self.dfa.live(state).is_empty()
     }

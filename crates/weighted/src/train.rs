@@ -1,13 +1,16 @@
-//! Learning probabilities from sentences.
+//! Learns probabilities from sentences.
 //!
-//! How often is a rule expected in the derivations of a sentence? That is the derivative of the logarithm of the sentence's probability by that of the rule's, and the chart is a long
-//! calculation that can be differentiated from its end to its beginning: columns from last to first, and in each the complete symbols by ascending origin, the reverse of the order in
-//! which they were found. This is the outside pass of the inside–outside algorithm.
+//! How often is a rule expected in the derivations of a sentence? That is the derivative of the logarithm of the
+//! sentence's probability by that of the rule's. The chart is a long computation that can be differentiated from its
+//! end to its beginning: columns from last to first, and in each the complete symbols by ascending origin, the reverse
+//! of the order in which they were found. This is the outside pass of the inside–outside algorithm.
 //!
-//! What was summed in closed form is differentiated in closed form. For the units, full = R·c gives c̄ = Rᵀ·full̄, and the step from A down to B is expected
-//! c̄(A)·u(A,B)·full(B) times. For empty texts, each time that X vanishes is noted, and at the end those are followed down the rules that derive nothing.
+//! Sums in closed form are differentiated in closed form. For the units, full = R·c gives c̄ = Rᵀ·full̄, and the step
+//! from A down to B is expected c̄(A)·u(A,B)·full(B) times. For empty texts, each vanishing of X is counted, and at the
+//! end these counts are distributed to the rules that derive the empty text.
 //!
-//! Dividing the counts by those of their symbol gives new probabilities, under which the sentences are at least as likely ([`train`]).
+//! Dividing the counts by those of their symbol gives new probabilities, under which the sentences are at least as
+//! likely ([`train`]).
 
 use maskwright_grammar::{Diagnostic, Span};
 
@@ -19,14 +22,14 @@ use crate::pcfg::Pcfg;
 use crate::semiring::Real;
 use crate::tables::Start;
 
-/// How to train.
+/// Options of training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Training {
-    /// The most rounds.
+    /// The greatest number of rounds.
     pub rounds: usize,
-    /// Training ends when a round improves the logarithm of the likelihood by less than this, for each sentence.
+    /// Training ends when a round improves the logarithm of the likelihood by less than this per sentence.
     pub tolerance: f64,
-    /// How often each rule is taken to have been seen besides, so that what the sentences do not show keeps a chance.
+    /// A count that is added to each rule, so that rules that do not occur keep a nonzero probability.
     pub prior: f64,
 }
 
@@ -36,25 +39,27 @@ impl Default for Training {
     }
 }
 
-/// What came out.
+/// The result of training.
 #[derive(Clone, Debug)]
 pub struct Trained {
     /// The grammar with its new probabilities.
     pub grammar: Pcfg,
-    /// The logarithm of the likelihood of all sentences before the first round and after each; it never falls, apart from a prior.
+    /// The logarithm of the likelihood of all sentences before the first round and after each. It never decreases,
+    /// unless there is a prior.
     pub log_likelihoods: Vec<f64>,
 }
 
-/// Expected counts of a sentence.
+/// The expected counts of a sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counts {
-    /// How often each rule of the grammar is expected in a derivation.
+    /// The expected number of uses of each rule of the grammar in a derivation.
     pub rules: Vec<f64>,
     /// The logarithm of the sentence's probability.
     pub log_probability: f64,
 }
 
-/// Finds probabilities that make sentences likely, by expectation maximisation. An error names the first sentence that the grammar does not derive.
+/// Finds probabilities that make the sentences likely, by expectation maximization. An error names the first sentence
+/// that the grammar does not derive.
 pub fn train(grammar: &Pcfg, sentences: &[Vec<String>], how: &Training) -> Result<Trained, Diagnostic> {
     let mut grammar = grammar.clone();
     let mut log_likelihoods: Vec<f64> = Vec::new();
@@ -87,7 +92,7 @@ fn expectations(grammar: &Pcfg, sentences: &[Vec<String>]) -> Result<(Vec<f64>, 
     Ok((counts, likelihood))
 }
 
-/// New probabilities from counts. A symbol that was never used keeps its own.
+/// Computes new probabilities from counts. A symbol that was never used keeps its own.
 fn updated(grammar: &Pcfg, counts: &[f64], prior: f64) -> Pcfg {
     let mut sums = vec![0.0; grammar.nonterminals()];
     for (rule, count) in grammar.rules().iter().zip(counts) {
@@ -101,7 +106,7 @@ fn updated(grammar: &Pcfg, counts: &[f64], prior: f64) -> Pcfg {
     grammar.with_probabilities(&probabilities).unwrap_or_else(|| grammar.clone())
 }
 
-/// How often each rule is expected in the derivations of a sentence; nothing if it has none.
+/// Returns the expected number of uses of each rule in the derivations of a sentence; `None` if there are none.
 ///
 /// ```
 /// use maskwright_weighted::{Options, Pcfg, expected_counts};
@@ -113,7 +118,7 @@ pub fn expected_counts<W: AsRef<str>>(grammar: &Pcfg, words: &[W]) -> Result<Opt
     counts_with(&mut Parser::keeping(grammar)?, grammar, words)
 }
 
-/// The same for a text, byte by byte. Reading takes at most so many steps, and more are an error.
+/// Returns the same for a text, read byte by byte. Reading takes at most `steps` steps, and more are an error.
 ///
 /// ```
 /// use maskwright_weighted::{Options, Pcfg, expected_counts_of_text};
@@ -145,7 +150,7 @@ fn counts_with<W: AsRef<str>>(
     counts_of(&parser.chart, grammar).map(Some)
 }
 
-/// The expected counts of a chart that has kept everything.
+/// Returns the expected counts of a chart that has kept everything.
 fn counts_of(chart: &Chart<Real>, grammar: &Pcfg) -> Result<Counts, Diagnostic> {
     let mut outside = Outside::new(chart);
     outside.run();
@@ -157,14 +162,15 @@ fn counts_of(chart: &Chart<Real>, grammar: &Pcfg) -> Result<Counts, Diagnostic> 
 /// The derivatives of one chart.
 struct Outside<'a> {
     chart: &'a Chart<Real>,
-    /// Of the items of each column.
+    /// Those of the items of each column.
     items: Vec<Vec<f64>>,
-    /// Of the complete symbols of the column at hand.
+    /// Those of the complete symbols of the current column.
     complete: Vec<f64>,
-    /// How often each rule of the core is used, and each symbol vanishes.
+    /// The expected uses of each rule of the core (`rules`), and the expected number of times that each symbol vanishes
+    /// (`vanished`).
     rules: Vec<f64>,
     vanished: Vec<f64>,
-    /// For each symbol, the dots behind which it can be all of a rule.
+    /// For each symbol, the dots at which it can be the whole nonempty part of a rule.
     wholes: Vec<Vec<u32>>,
 }
 
@@ -221,7 +227,8 @@ impl<'a> Outside<'a> {
         }
     }
 
-    /// The derivative of a symbol that is complete from one column to another, and what its use adds to other derivatives.
+    /// Returns the derivative of a symbol that is complete from one column to another, and adds its uses to other
+    /// derivatives.
     fn used(&mut self, at: u32, symbol: u32, weight: f64, to: u32) -> f64 {
         let chart = self.chart;
         let core = chart.core();
@@ -248,8 +255,8 @@ impl<'a> Outside<'a> {
         sum
     }
 
-    /// The derivative of having come to a dot: of the items there and behind what vanishes, and of the whole if it ends there. `inner`
-    /// is the weight of what is before the dot.
+    /// Returns the derivative of reaching a dot: of the items there and after the symbols that vanish, and of the whole
+    /// rule if it ends there. `inner` is the weight of the part before the dot.
     fn ahead(&mut self, dot: u32, origin: u32, to: u32, may_end: bool, inner: f64) -> f64 {
         let chart = self.chart;
         let core = chart.core();
@@ -276,7 +283,7 @@ impl<'a> Outside<'a> {
         sum
     }
 
-    /// The derivative of a symbol before chains of units are added.
+    /// Returns the derivative of a symbol before chains of units are added.
     fn below_units(&self, origin: u32, symbol: u32, to: u32) -> f64 {
         let complete = &self.chart.column(to).complete;
         let part = |&(upper, factor): &(u32, f64)| {
@@ -306,14 +313,14 @@ impl<'a> Outside<'a> {
         }
     }
 
-    /// The symbols from one dot to another have vanished so often.
+    /// Counts that the symbols from one dot to another have vanished this often.
     fn vanish(&mut self, from: u32, to: u32, count: f64) {
         for symbol in &self.chart.core().symbols[from as usize..to as usize] {
             self.vanished[*symbol as usize] += count;
         }
     }
 
-    /// Follows what has vanished, and adds up the rules as the grammar has them.
+    /// Distributes the counts of vanished symbols, and maps the rules to those of the grammar.
     fn finish(mut self, grammar: &Pcfg) -> Result<Vec<f64>, Diagnostic> {
         let (core, tables) = (self.chart.core(), &self.chart.tables);
         let of_rule = |number: usize| {

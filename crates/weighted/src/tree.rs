@@ -1,6 +1,6 @@
-//! Parse trees, and how to draw them.
+//! Parse trees, and drawings of them.
 //!
-//! Nodes stand in one list, so that a tree as deep as its text is long needs no deep stack anywhere.
+//! Nodes are in one list, so a tree as deep as its text is long needs no deep recursion.
 
 use core::fmt::Write as _;
 
@@ -14,33 +14,33 @@ pub struct Tree {
     pub log_probability: f64,
 }
 
-/// One node. The first of a tree is its root, and children come after their parents.
+/// One node. The first node of a tree is its root, and children come after their parents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// What stands here.
+    /// The content of the node.
     pub label: Label,
     /// The children, from left to right.
     pub children: Vec<usize>,
 }
 
-/// What stands at a node.
+/// The content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Label {
     /// A symbol, with the rule that was used.
     Symbol(NonterminalId, RuleId),
     /// A word of the text.
     Word(String),
-    /// Nothing: the right side of the rule above is empty.
+    /// The empty text: the right side of the rule above is empty.
     Empty,
 }
 
 impl Tree {
-    /// All nodes, the root first.
+    /// Returns all nodes, the root first.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// The rules of the derivation, from the root on.
+    /// Returns the rules of the derivation, beginning at the root.
     pub fn rules(&self) -> Vec<RuleId> {
         let rule = |node: &Node| match node.label {
             Label::Symbol(_, rule) => Some(rule),
@@ -49,10 +49,11 @@ impl Tree {
         self.nodes.iter().filter_map(rule).collect()
     }
 
-    /// The tree in brackets: `(S (NP Alice) (VP sleeps))`. Words with spaces, brackets or quotes in them stand in quotes.
+    /// Formats the tree with brackets: `(S (NP Alice) (VP sleeps))`. Words that contain spaces, brackets or quotes are
+    /// quoted.
     pub fn brackets(&self, grammar: &Pcfg) -> String {
         let mut out = String::new();
-        // A node, or the bracket that closes one.
+        // A node, or `None` for the bracket that closes one.
         let mut work = vec![Some(0)];
         while let Some(step) = work.pop() {
             let Some(at) = step else {
@@ -79,7 +80,7 @@ impl Tree {
         out
     }
 
-    /// The tree as lines for a terminal.
+    /// Draws the tree as lines for a terminal.
     ///
     /// ```text
     /// S
@@ -106,7 +107,7 @@ impl Tree {
         out
     }
 
-    /// The tree as a picture.
+    /// Draws the tree as SVG.
     pub fn svg(&self, grammar: &Pcfg) -> String {
         let names: Vec<String> = self.nodes.iter().map(|node| name(&node.label, grammar)).collect();
         let places = self.places(&names);
@@ -140,7 +141,8 @@ impl Tree {
         out
     }
 
-    /// Leaves stand side by side in the order of the text, parents above the middle of their children.
+    /// Computes the positions of the nodes: leaves in a row in the order of the text, parents above the middle of their
+    /// children.
     fn places(&self, names: &[String]) -> Vec<(f64, f64)> {
         let mut places = vec![(0.0, 0.0); self.nodes.len()];
         let mut right = 10.0;
@@ -178,7 +180,7 @@ fn escaped(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // XML has no way to write most control characters.
+            // XML cannot represent most control characters.
             c if c.is_control() => out.push('\u{fffd}'),
             c => out.push(c),
         }

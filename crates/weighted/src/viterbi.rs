@@ -1,10 +1,11 @@
 //! The best derivation of a text.
 //!
-//! The chart is filled with [`MaxPlus`], where adding takes the better of two. It then knows the weight of the best derivation of everything, and the derivation itself is found
-//! by asking, from the top, which rule and which split has that weight. That costs nothing while reading, and a tree is asked for once.
+//! The chart is filled with [`MaxPlus`], where addition takes the maximum. It then knows the weight of the best
+//! derivation of everything. The derivation itself is found from the top, by searching the rule and the split that have
+//! that weight. This costs nothing while reading, and a tree is requested once.
 //!
-//! Chains of unit rules and empty texts can go in circles. A circle is never better, but rounding may make it look as good; so a chain never meets the same
-//! symbol twice over the same part of the text.
+//! Chains of unit rules and empty texts can have loops. A loop is never better, but rounding may make it look as good,
+//! so a chain never contains the same symbol twice over the same part of the text.
 
 use core::cmp::Ordering;
 
@@ -18,7 +19,7 @@ use crate::pcfg::{NonterminalId, Pcfg};
 use crate::semiring::MaxPlus;
 use crate::tree::{Label, Node, Tree};
 
-/// The most probable derivation of a sequence of words; nothing if they are no sentence.
+/// Returns the most probable derivation of a sequence of words; `None` if they are not a sentence.
 ///
 /// ```
 /// use maskwright_weighted::{Options, Pcfg, best_parse};
@@ -37,7 +38,8 @@ pub fn best_parse<W: AsRef<str>>(grammar: &Pcfg, words: &[W]) -> Result<Option<T
     Ok(Some(best_tree(&parser.chart, &word)))
 }
 
-/// The most probable derivation of a text, byte by byte; nothing if the grammar does not derive it. Reading takes at most so many steps, and more are an error.
+/// Returns the most probable derivation of a text, read byte by byte; `None` if the grammar does not derive it. Reading
+/// takes at most `steps` steps, and more are an error.
 ///
 /// ```
 /// use maskwright_weighted::{Options, Pcfg, best_parse_of_text};
@@ -57,7 +59,7 @@ pub fn best_parse_of_text(grammar: &Pcfg, text: &[u8], steps: u64) -> Result<Opt
     Ok(Some(best_tree(&parser.chart, &part)))
 }
 
-/// The best tree of a chart that has kept everything; `leaf` is the text between two columns.
+/// Returns the best tree of a chart that has kept everything. `leaf` returns the text between two columns.
 fn best_tree(chart: &Chart<MaxPlus>, leaf: &dyn Fn(u32, u32) -> String) -> Tree {
     let mut search = Search { core: chart.core(), chart, leaf, nodes: Vec::new() };
     search.run();
@@ -65,7 +67,7 @@ fn best_tree(chart: &Chart<MaxPlus>, leaf: &dyn Fn(u32, u32) -> String) -> Tree 
     Tree { nodes: search.nodes, log_probability: last.sentence - last.scale }
 }
 
-/// Something to be explained: a symbol over a part of the text. `above` are the symbols on the way here over the same part.
+/// A symbol over a part of the text that must be derived. `above` are the symbols on the path to it over the same part.
 struct Task {
     symbol: u32,
     from: u32,
@@ -74,10 +76,10 @@ struct Task {
     above: Vec<u32>,
 }
 
-/// How a symbol was derived: the rule, and the part that each symbol of its right side covers.
+/// A derivation of a symbol: the rule, and the part that each symbol of its right side covers.
 struct Derivation {
     rule: u32,
-    /// Where each symbol begins, and at last where the whole ends.
+    /// The position where each symbol begins, and at the end the position where the last one ends.
     cuts: Vec<u32>,
 }
 
@@ -131,7 +133,7 @@ impl Search<'_> {
         at
     }
 
-    /// The best way for a symbol to be nothing.
+    /// Returns the best derivation of the empty text from a symbol.
     fn empty(&self, task: &Task) -> Option<Derivation> {
         let tables = &self.chart.tables;
         let mut best: Option<(f64, u32)> = None;
@@ -155,7 +157,7 @@ impl Search<'_> {
         self.chart.tables.empty.get(symbol as usize).copied().unwrap_or(f64::NEG_INFINITY)
     }
 
-    /// The best derivation of a symbol over a part that is not empty.
+    /// Returns the best derivation of a symbol over a nonempty part.
     fn best(&self, task: &Task) -> Option<Derivation> {
         let tables = &self.chart.tables;
         let mut best: Option<(f64, u32, Last)> = None;
@@ -170,7 +172,8 @@ impl Search<'_> {
                     let symbol = self.core.symbols[dot as usize];
                     let circle =
                         last.from == task.from && (symbol == task.symbol || task.above.contains(&symbol));
-                    // A whole that is one symbol is looked at last: where two are as good, the chain should end.
+                    // A right side of which one symbol covers everything is tried last: among equally good ones, the
+                    // chain should end.
                     let chain = last.from == task.from && !self.core.is_terminal(symbol);
                     let weight = weight + end;
                     let better = best.as_ref().is_none_or(|known| match weight.total_cmp(&known.0) {
@@ -188,7 +191,7 @@ impl Search<'_> {
         Some(Derivation { rule, cuts: self.cuts(rule, last, task) })
     }
 
-    /// Every way for the symbol at a dot to be the last part that is not empty, in a rule from `origin`.
+    /// Returns every way in which the symbol at a dot can be the last nonempty part of a rule from `origin`.
     fn lasts(&self, dot: u32, origin: u32, to: u32) -> Vec<(Last, f64)> {
         let symbol = self.core.symbols[dot as usize];
         let mut out = Vec::new();
@@ -214,7 +217,7 @@ impl Search<'_> {
         out
     }
 
-    /// The weight of everything before a dot, from the origin of its rule to a column.
+    /// Returns the weight of everything before a dot, from the origin of its rule to a column.
     fn before(&self, dot: u32, origin: u32, to: u32) -> f64 {
         let chart = self.chart;
         if origin == to {
@@ -265,7 +268,7 @@ impl Search<'_> {
     }
 }
 
-/// The last part of a rule that is not empty: its dot, and where it begins.
+/// The last nonempty part of a rule: its dot, and where it begins.
 #[derive(Clone, Copy)]
 struct Last {
     dot: u32,

@@ -1,9 +1,9 @@
 //! A leaf as a table of transitions.
 //!
-//! Besides its target, a transition carries an [`Action`], which ties the automaton to a counter that
-//! lives outside: `Unit` begins one more unit (a character of a string), `Close` leaves the counted part
-//! and so demands that the minimum has been reached. The automaton for `"[^"]*"` thus serves every pair
-//! of `minLength` and `maxLength`; a bound of 100,000 adds no states.
+//! Besides its target, a transition carries an [`Action`] on a counter that is kept outside the automaton: `Unit`
+//! begins one more unit (a character of a string), and `Close` leaves the counted part, which requires that the minimum
+//! has been reached. So the automaton for `"[^"]*"` serves every pair of `minLength` and `maxLength`, and a bound of
+//! 100,000 adds no states.
 
 use core::hash::{Hash, Hasher};
 use std::collections::VecDeque;
@@ -19,13 +19,13 @@ use crate::count::Bounds;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Pass,
-    /// Begins a unit: allowed while the count is below the maximum, and adds one to it.
+    /// Begins a unit: allowed while the count is below the maximum; increments the count.
     Unit,
-    /// Ends the counted part: allowed when the count has reached the minimum.
+    /// Ends the counted part: allowed once the count has reached the minimum.
     Close,
 }
 
-/// A state of a leaf: of an [`Automaton`], or of a [`super::Text`]. 0 is dead.
+/// A state of an [`Automaton`] or of a [`super::Text`]. 0 is the dead state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct LeafState(pub(crate) u32);
 
@@ -43,7 +43,7 @@ impl LeafState {
     }
 }
 
-/// A target state and an action in one word. The dead state is 0.
+/// A target state and an action, packed into one word. 0 is the step to the dead state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Step(u32);
 
@@ -74,17 +74,17 @@ impl Step {
     }
 }
 
-/// By how many characters at least every text that ends can be made longer.
+/// A lower bound on how many different characters can extend any accepted text to another accepted text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Growth {
-    /// Perhaps by none.
+    /// Possibly none.
     Unknown,
     One,
-    /// Or more.
+    /// Two or more.
     Two,
 }
 
-/// A frozen automaton. State 0 is dead; from every other state an accepting one can be reached.
+/// A frozen automaton. State 0 is dead; every other state can reach an accepting one.
 #[derive(Debug)]
 pub(crate) struct Automaton {
     classes: Box<[u8; 256]>,
@@ -92,32 +92,34 @@ pub(crate) struct Automaton {
     steps: Box<[Step]>,
     states: Box<[State]>,
     start: LeafState,
-    /// The bytes by which some accepting state goes on. If what follows the leaf begins with none of
-    /// them, then the leaf ends exactly where its automaton dies.
+    /// The bytes with which some accepting state continues. If what follows the leaf begins with none of them, the leaf
+    /// ends exactly where its automaton dies.
     open: ByteSet,
     longest_tail: u32,
-    /// All that it accepts are JSON strings, in the same number of units as in [`super::json`].
+    /// Whether everything it accepts is a JSON string, with the same number of units as in [`super::json`].
     is_string: bool,
     growth: Growth,
-    /// Some step begins a unit.
+    /// Whether some step begins a unit.
     counts: bool,
     endless: OnceLock<Endless>,
     numbers: OnceLock<Numbers>,
 }
 
-/// From which states infinitely many texts lead on: see [`Automaton::is_endless`] and [`Automaton::stays_endless`].
+/// The states from which infinitely many texts are reachable: see [`Automaton::is_endless`] and
+/// [`Automaton::stays_endless`].
 #[derive(Debug)]
 struct Endless {
     at_once: Box<[bool]>,
     always: Box<[bool]>,
 }
 
-/// What states mean for numbers, however they are spelled: `1`, `1.0` and `1.00` are one number.
+/// Facts about states of numbers. They hold for values, not spellings: `1`, `1.0` and `1.00` are one number.
 #[derive(Debug)]
 struct Numbers {
-    /// How many digits it takes to a state from which any number of digits may follow, each of them any but zero.
+    /// For each state, the number of digits to a state from which nonzero digits may follow without end and in any
+    /// order.
     endless: Box<[u32]>,
-    /// How many digits come before one that is not zero.
+    /// For each state, the number of digits before one that is not zero.
     nonzero: Box<[u32]>,
     /// See [`Automaton::is_integers`].
     are_integers: bool,
@@ -127,9 +129,9 @@ struct Numbers {
 struct State {
     live: ByteSet,
     accepting: bool,
-    /// Every way on begins a unit.
+    /// Whether every live step begins a unit.
     counts_only: bool,
-    /// How many units must yet begin before the automaton can accept.
+    /// The least number of units that must still begin before the automaton can accept.
     tail: u32,
 }
 
@@ -137,19 +139,19 @@ fn any_counts(steps: &[Step]) -> bool {
     steps.iter().any(|step| !step.is_dead() && step.action() == Action::Unit)
 }
 
-/// The tail of a state from which nothing is accepted, and the distance from which nothing is reached.
+/// The tail of a state that cannot reach an accepting one, and the distance of a state that is not reached.
 const NEVER: u32 = u32::MAX;
 
 const NONZERO: &[u8] = b"123456789";
 
-/// Sparse rows of a table: for each state, ranges of bytes and where they lead. The first is that of the dead state.
+/// Sparse rows of a table: for each state, ranges of bytes with their steps. The first row is that of the dead state.
 pub(super) struct Rows {
     steps: Vec<(u8, u8, Step)>,
     places: Vec<(u32, u32)>,
 }
 
 impl Rows {
-    /// Empty rows for so many states.
+    /// Creates empty rows for `states` states.
     pub(super) fn new(states: usize) -> Self {
         Self { steps: Vec::new(), places: vec![(0, 0); states] }
     }
@@ -162,7 +164,7 @@ impl Rows {
         self.places[state.index()] = self.append(row);
     }
 
-    /// One more state.
+    /// Appends the row of a new state.
     pub(super) fn push(&mut self, row: &[(u8, u8, Step)]) -> LeafState {
         let place = self.append(row);
         self.places.push(place);
@@ -180,7 +182,7 @@ impl Rows {
     }
 }
 
-/// For each of `len` states, the least number of units on a way to one of the `ends`.
+/// For each of `len` states, computes the least number of units on a path to one of the `ends`.
 fn tails<'s>(
     len: usize,
     steps: impl Iterator<Item = (LeafState, &'s Step)> + Clone,
@@ -190,7 +192,7 @@ fn tails<'s>(
     let live = live.map(|(state, step)| (step.target().0, (state, u32::from(step.action() == Action::Unit))));
     let before = Grouped::new(len, live);
     let mut tails = vec![NEVER; len];
-    // Breadth first by units: what costs none goes to the front.
+    // Breadth-first by units: steps that cost none go to the front of the queue.
     let mut work: VecDeque<LeafState> = ends.collect();
     for end in &work {
         tails[end.index()] = 0;
@@ -216,7 +218,7 @@ fn longest(tails: &[u32]) -> u32 {
 }
 
 impl Automaton {
-    /// A DFA whose transitions count nothing.
+    /// Wraps a DFA; no transition counts.
     pub(crate) fn from_dfa(dfa: &Dfa) -> Self {
         Self::new(
             dfa.len(),
@@ -226,8 +228,8 @@ impl Automaton {
         )
     }
 
-    /// Any number of units, given as the DFA of their star. A unit is no prefix of another, so the start state, and no
-    /// other, is "between two units".
+    /// Wraps the DFA of `unit*`. No unit may be a prefix of another, so the start state is the only one between two
+    /// units.
     #[cfg(test)]
     pub(crate) fn units(star: &Dfa) -> Self {
         let start = LeafState(star.start().0);
@@ -242,7 +244,8 @@ impl Automaton {
         )
     }
 
-    /// Texts whose unit is the character. A limit on their number leads into no dead end, because what must follow a state counts, too.
+    /// Wraps a DFA over texts whose unit is the character. A maximum creates no dead ends, because every state also
+    /// knows the units that must still follow (its tail).
     pub(crate) fn characters(texts: &Dfa) -> Self {
         let action = |byte: u8| if byte & 0xC0 == 0x80 { Action::Pass } else { Action::Unit };
         let mut table = Self::new(
@@ -260,7 +263,7 @@ impl Automaton {
         table
     }
 
-    /// Tabulates a transition function over states `0..len`, of which 0 is the dead one.
+    /// Tabulates a transition function over the states `0..len`. State 0 is the dead one.
     pub(crate) fn new(
         len: usize,
         start: LeafState,
@@ -270,7 +273,8 @@ impl Automaton {
         let numbers = || (0..len as u32).map(LeafState);
         let mut classes = Box::new([0u8; 256]);
         let mut representatives: Vec<u8> = Vec::new();
-        // PERF: columns are compared by a hash first; to compare each with all others took a fifth of compiling a class of characters.
+        // PERF: columns are compared by hash first; comparing each with all others took a fifth of compiling a class of
+        // characters.
         let mut hashes: Vec<u64> = Vec::new();
         for byte in 0..=255u8 {
             let mut hasher = FxHasher::default();
@@ -327,7 +331,7 @@ impl Automaton {
         }
     }
 
-    /// A table of JSON strings. One state accepts. Steps into states from which it cannot be reached are left out.
+    /// Builds a table of JSON strings. `end` is the only accepting state. Drops steps into states that cannot reach it.
     pub(super) fn of_strings(rows: &Rows, start: LeafState, end: LeafState, growth: Growth) -> Self {
         let numbered = (0u32..).map(LeafState).zip(rows.iter());
         let all = numbered.flat_map(|(state, row)| row.iter().map(move |(_, _, step)| (state, step)));
@@ -381,39 +385,42 @@ impl Automaton {
         }
     }
 
-    /// Whether a state is where a unit may begin or the last one has ended.
+    /// Checks whether a unit may begin at a state or the last one has ended there.
     pub(crate) fn is_between_units(&self, state: LeafState) -> bool {
         self.row(state).iter().any(|step| !step.is_dead() && step.action() != Action::Pass)
     }
 
-    /// For each state, whether infinitely many texts lead on from it: whether it comes to a loop.
+    /// Checks whether infinitely many texts are reachable from a state, that is, whether it can reach a loop.
     pub(crate) fn is_endless(&self, state: LeafState) -> bool {
         self.endless.get_or_init(|| self.find_endless()).at_once[state.index()]
     }
 
-    /// The same whatever comes next: nothing but the end leads out of the loops.
+    /// Checks whether a state [is endless](Self::is_endless) and remains so after any further bytes, except at the end
+    /// of the text.
     pub(crate) fn stays_endless(&self, state: LeafState) -> bool {
         self.endless.get_or_init(|| self.find_endless()).always[state.index()]
     }
 
-    /// How many digits it takes from a state to where each further one makes nine other numbers or more; `None` if there is no such place.
+    /// Returns the number of digits from a state to a place where each further digit makes at least nine different
+    /// numbers; `None` if there is no such place.
     pub(crate) fn digits_to_endless(&self, state: LeafState) -> Option<u32> {
         let digits = self.numbers().endless[state.index()];
         (digits != NEVER).then_some(digits)
     }
 
-    /// Whether a digit that is not zero can come, after other digits.
+    /// Checks whether a nonzero digit is reachable from a state by way of digits alone.
     pub(crate) fn reaches_nonzero(&self, state: LeafState) -> bool {
         self.numbers().nonzero[state.index()] != NEVER
     }
 
-    /// Whether such a digit stands in some text.
+    /// Checks whether some state has a step by a nonzero digit.
     pub(crate) fn may_have_nonzero(&self) -> bool {
         let has_nonzero = |state| NONZERO.iter().any(|byte| self.live(state).contains(*byte));
         (0..self.len() as u32).map(LeafState).any(has_nonzero)
     }
 
-    /// Whether all texts are integers as JSON writes them, and every one of them but zero can always go on.
+    /// Checks whether all texts are integers as JSON writes them, and every one of them except zero can always be
+    /// extended.
     pub(crate) fn is_integers(&self) -> bool {
         self.numbers().are_integers
     }
@@ -446,7 +453,8 @@ impl Automaton {
             }
             distances.into()
         };
-        // The states from which nine digits lead to such states again. Others are taken away until all that are left are such.
+        // Finds the states whose nine nonzero digits all lead to such states again, by removing the others one after
+        // another.
         let before = states().flat_map(|state| targets(state, NONZERO).map(move |to| (to.0, state)));
         let before = Grouped::new(self.len(), before);
         let mut digits: Vec<usize> = states().map(|state| targets(state, NONZERO).count()).collect();
@@ -472,7 +480,7 @@ impl Automaton {
     fn are_integers(&self) -> bool {
         let start = self.start;
         let minus = self.step(start, b'-').target();
-        // Where a text ends for good, it must be a zero, which can be told by where it comes from.
+        // A text that cannot continue must be a zero. It is recognized by its predecessor: the start or the minus sign.
         let is_right = |state: LeafState, byte: u8| {
             let next = self.step(state, byte).target();
             let is_first = state == start || state == minus;
@@ -489,7 +497,8 @@ impl Automaton {
     }
 
     fn find_endless(&self) -> Endless {
-        // Neighbouring classes often lead to the same state, and how often one leads there does not matter.
+        // Neighboring classes often lead to the same state, and only whether a state is a target matters, not how
+        // often.
         let targets = |state: LeafState| {
             let row = self.row(state);
             let is_first = move |at: usize| !row[at].is_dead() && (at == 0 || row[at - 1] != row[at]);
@@ -498,7 +507,7 @@ impl Automaton {
         let states = (0..self.len() as u32).map(LeafState);
         let mut left: Vec<usize> = states.clone().map(|state| targets(state).count()).collect();
         let before = Grouped::new(self.len(), states.clone().flat_map(targets));
-        // States without a way on are taken away until every one that is left has one.
+        // Remove states without a successor until every remaining state has one.
         let mut at_once: Box<[bool]> = vec![true; self.len()].into();
         let mut work: Vec<LeafState> = states.clone().filter(|&state| left[state.index()] == 0).collect();
         while let Some(state) = work.pop() {
@@ -510,7 +519,7 @@ impl Automaton {
                 }
             }
         }
-        // Those that lead to one that was taken away, and is not the end, are not endless for ever.
+        // States that can reach a removed state, other than an end of the text, are not always endless.
         let runs_out = |state: &LeafState| !at_once[state.index()] && !self.live(*state).is_empty();
         let mut always: Box<[bool]> = states.clone().map(|state| !runs_out(&state)).collect();
         let mut work: Vec<LeafState> = states.filter(runs_out).collect();
@@ -530,12 +539,12 @@ impl Automaton {
         self.steps[state.index() * self.stride + self.classes[byte as usize] as usize]
     }
 
-    /// The steps from a state, one for each class of bytes.
+    /// Returns the steps from a state, one for each byte class.
     pub(crate) fn row(&self, state: LeafState) -> &[Step] {
         &self.steps[state.index() * self.stride..(state.index() + 1) * self.stride]
     }
 
-    /// The state after some bytes; 0 if they lead nowhere.
+    /// Returns the state after some bytes; 0 if they lead to the dead state.
     pub(crate) fn after(&self, state: LeafState, bytes: &[u8]) -> LeafState {
         bytes.iter().fold(state, |state, &byte| self.step(state, byte).target())
     }
@@ -545,74 +554,77 @@ impl Automaton {
         self.states[state.index()].accepting
     }
 
-    /// The bytes that keep the automaton alive, whatever the counter says.
+    /// Returns the bytes that keep the automaton alive, regardless of the counter.
     #[inline]
     pub(crate) fn live(&self, state: LeafState) -> &ByteSet {
         &self.states[state.index()].live
     }
 
-    /// Whether every way on from here begins a unit.
+    /// Checks whether every live step from a state begins a unit.
     #[inline]
     pub(crate) fn counts_only(&self, state: LeafState) -> bool {
         self.states[state.index()].counts_only
     }
 
-    /// Whether a text may end here, and can go on, if at all, only with another unit.
+    /// Checks whether a text may end at a state and can only continue with another unit, if at all.
     #[inline]
     pub(crate) fn may_have_to_end(&self, state: LeafState) -> bool {
         let State { accepting, counts_only, .. } = self.states[state.index()];
         accepting && counts_only
     }
 
-    /// How many units must yet begin, at least.
+    /// Returns the least number of units that must still begin.
     #[inline]
     pub(crate) fn tail(&self, state: LeafState) -> u32 {
         self.states[state.index()].tail
     }
 
-    /// See the field.
+    /// Returns the bytes with which some accepting state continues.
     pub(crate) fn open(&self) -> &ByteSet {
         &self.open
     }
 
-    /// The greatest [`tail`](Self::tail).
+    /// Returns the greatest [`tail`](Self::tail).
     pub(crate) fn longest_tail(&self) -> u32 {
         self.longest_tail
     }
 
-    /// Whether a window on the number of units leads into no dead end. What must follow a state is taken into account at
-    /// every step, so a maximum does not; a minimum does not if no text is shorter, or if a text can always go on.
+    /// Checks whether a window on the number of units creates no dead ends. A maximum never does, because every step
+    /// checks the units that must still follow. A minimum does not if no text is shorter, or if every text can be
+    /// extended.
     pub(crate) fn takes_window(&self, min: u32, max: u32) -> bool {
         let shortest = self.tail(self.start);
         min <= max && shortest <= max && (min <= shortest || self.grows())
     }
 
-    /// Whether every text that ends can be made longer by one character, so that each length is another text.
+    /// Checks whether every accepted text can be extended by one character, so that there is a text of each further
+    /// length.
     pub(crate) fn grows(&self) -> bool {
         self.growth >= Growth::One
     }
 
-    /// Whether every text that ends can be made longer by one of two characters, so that each length has twice as many texts as the one before.
+    /// Checks whether every accepted text can be extended by one of two characters, so that each length has twice as
+    /// many texts as the one before.
     pub(crate) fn branches(&self) -> bool {
         self.growth == Growth::Two
     }
 
-    /// Bytes of a class lead the same way from every state.
+    /// Returns the class of a byte. Bytes of one class have the same target from every state.
     pub(crate) fn class(&self, byte: u8) -> u8 {
         self.classes[usize::from(byte)]
     }
 
-    /// See the field.
+    /// Checks whether the table was built as JSON strings, counted like [`super::json`].
     pub(crate) fn is_string(&self) -> bool {
         self.is_string
     }
 
-    /// Whether anything is counted.
+    /// Checks whether some step begins a unit.
     pub(crate) fn counts(&self) -> bool {
         self.counts
     }
 
-    /// The units that have begun after a step; `None` if the step cannot be made.
+    /// Returns the count after a step; `None` if the counter does not allow the step.
     #[inline]
     pub(crate) fn count_step(&self, step: Step, count: u32, bounds: Bounds) -> Option<u32> {
         let Bounds { min, max } = bounds;
@@ -625,16 +637,16 @@ impl Automaton {
             Action::Unit => count + 1,
             Action::Close => return (count >= min).then_some(count),
         };
-        // There must be room for what has to follow.
+        // There must be room for the units that have to follow.
         (count <= max && self.tail(step.target()) <= max - count).then_some(count)
     }
 
-    /// What a character does that is counted, if anything is.
+    /// Returns the action of a step that takes one character: a unit if anything is counted.
     pub(crate) fn unit(&self) -> Action {
         if self.counts { Action::Unit } else { Action::Pass }
     }
 
-    /// All states but the dead one.
+    /// Returns all states except the dead one.
     pub(crate) fn live_states(&self) -> impl Iterator<Item = LeafState> + use<> {
         (1..self.len() as u32).map(LeafState)
     }
@@ -648,7 +660,7 @@ impl Automaton {
     }
 }
 
-/// On disk ([`crate::library`]): what cannot be read off the rest.
+/// The format on disk ([`crate::library`]): only what cannot be derived from the rest.
 impl Automaton {
     pub(crate) fn write(&self, out: &mut Writer) {
         out.bytes(&self.classes[..]);
@@ -711,7 +723,7 @@ impl Automaton {
     }
 }
 
-/// Everything else follows from these.
+/// Compares the fields from which all others are derived.
 impl PartialEq for Automaton {
     fn eq(&self, other: &Self) -> bool {
         self.start == other.start

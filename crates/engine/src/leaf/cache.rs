@@ -1,12 +1,12 @@
-//! Tables of leaves that were built before.
+//! A cache of the tables of leaves.
 
 use std::sync::Arc;
 
 use super::automaton::Automaton;
 use crate::clearing_map::ClearingMap;
 
-/// Tables that were built before, by the content of their expression. Give one cache to all compiles of a
-/// process; it is bounded, and simply forgets everything when it is full.
+/// A cache of leaf tables, keyed by the content of their expression. Give one cache to all compiles of a process. It is
+/// bounded, and forgets everything when it is full.
 #[derive(Debug)]
 pub struct AutomatonCache {
     tables: ClearingMap<Box<[u8]>, Arc<Automaton>>,
@@ -18,13 +18,14 @@ impl Default for AutomatonCache {
     }
 }
 
-/// How many tables the cache keeps.
+/// The greatest number of tables in the cache.
 const CACHED: usize = 4_096;
-/// What an entry takes beside its key and its table: two words of key, a pointer, and room to grow.
+/// The bytes of an entry besides its key and its table: two words of key, a pointer, and room to grow.
 const ENTRY_BYTES: usize = 48;
 
 impl AutomatonCache {
-    /// How much memory the cache holds; tables that somebody else uses as well are counted there.
+    /// Returns how much memory the cache holds, without the tables that are also used elsewhere: those are counted
+    /// there.
     pub fn heap_bytes(&self) -> usize {
         let tables = self.tables.read();
         let own = |automaton: &Arc<Automaton>| {
@@ -37,13 +38,13 @@ impl AutomatonCache {
         tables.iter().map(|(key, automaton)| key.len() + ENTRY_BYTES + own(automaton)).sum()
     }
 
-    /// All tables with what they were made of.
+    /// Returns all tables with their keys.
     pub(crate) fn entries(&self) -> Vec<(Box<[u8]>, Arc<Automaton>)> {
         let tables = self.tables.read();
         tables.iter().map(|(key, table)| (key.clone(), table.clone())).collect()
     }
 
-    /// A cache of these tables.
+    /// Creates a cache that contains these tables.
     pub(crate) fn with_entries(tables: Vec<(Box<[u8]>, Arc<Automaton>)>) -> Self {
         Self { tables: ClearingMap::new(tables, CACHED) }
     }

@@ -1,26 +1,28 @@
-//! Where each character leads from a state of a DFA over UTF-8.
+//! Reads a DFA over UTF-8 character by character: which state does each character lead to?
 //!
 //! ```text
 //!   state: [a-c] → 4, [à-ý] → 7         0 →·  a → 4  d →·  à → 7  þ →·       (· is the dead state)
 //! ```
-//! A [`CharMap`] is a list of such places, ascending, each up to the next: the DFA read a character at a time instead of
-//! a byte at a time. Bytes of one class are looked at once, and what follows a lead byte is worked out once for each state behind it.
+//! A [`CharMap`] is an ascending list of ranges: each entry holds the first character of a range and its target, and
+//! the range ends where the next begins. Bytes of one class are read once, and what follows a lead byte is computed
+//! once for each state after it.
 
 use std::rc::Rc;
 
 use maskwright_automata::{Dfa, DfaState};
 use rustc_hash::FxHashMap;
 
-/// More ranges than this in one map are not followed.
+/// Maps with more ranges than this are given up.
 const RANGES: usize = 20_000;
 
-/// Ascending places with the state that the characters lead to from there on. There is one at 0.
+/// The first character of each range with the range's target, ascending. The first entry is at 0.
 pub(super) type CharMap = Vec<(u32, DfaState)>;
 
-/// The same for what follows some bytes of a character.
+/// The same map for the remaining bytes of a character.
 type Tails = Rc<[(u32, DfaState)]>;
 
-/// The lead bytes of the characters of some length: the first such character, how many bytes follow, and the bytes, by class.
+/// The lead bytes of characters of one length: the first such character, the number of bytes that follow, and the lead
+/// bytes by class.
 type Leads = (u32, u32, Vec<(u8, u8)>);
 
 /// Reads a DFA by characters.
@@ -28,9 +30,9 @@ pub(super) struct Characters<'d> {
     dfa: &'d Dfa,
     ascii: Vec<(u8, u8)>,
     leads: [Leads; 3],
-    /// The bytes that follow a lead byte.
+    /// The continuation bytes.
     following: Vec<(u8, u8)>,
-    /// By state and the number of bytes to come.
+    /// The maps of remaining bytes, by state and number of bytes to come.
     tails: FxHashMap<(DfaState, u32), Tails>,
 }
 
@@ -49,7 +51,7 @@ impl<'d> Characters<'d> {
         }
     }
 
-    /// Writes down where the characters lead from a state; `None` if that takes too many ranges.
+    /// Computes where the characters lead from a state. Returns `None` if that takes too many ranges.
     pub(super) fn map(&mut self, state: DfaState, map: &mut CharMap) -> Option<()> {
         let dfa = self.dfa;
         map.clear();
@@ -82,7 +84,7 @@ impl<'d> Characters<'d> {
         Some(())
     }
 
-    /// Where the rest of a character leads, with so many bytes to come.
+    /// Returns where the remaining `left` bytes of a character lead.
     fn tails(&mut self, state: DfaState, left: u32) -> Option<Tails> {
         if let Some(found) = self.tails.get(&(state, left)) {
             return Some(found.clone());
@@ -100,7 +102,7 @@ impl<'d> Characters<'d> {
                     continue;
                 }
                 let tails = self.tails(next, left - 1)?;
-                // All bytes of the class lead the same way; if all of that is one target, they are one range.
+                // All bytes of the class have the same targets. If there is only one target, they form one range.
                 let last = if tails.len() == 1 { low } else { high };
                 for base in (low..=last).map(base) {
                     tails.iter().for_each(|&(at, target)| add(&mut ranges, base + at, target));
@@ -116,7 +118,7 @@ impl<'d> Characters<'d> {
     }
 }
 
-/// Neighbouring bytes of one class, from `low` to `high`.
+/// Splits the bytes from `low` to `high` into runs of one class.
 pub(super) fn runs(dfa: &Dfa, low: u8, high: u8) -> Vec<(u8, u8)> {
     let classes = dfa.classes();
     let mut runs: Vec<(u8, u8)> = Vec::new();
@@ -129,7 +131,7 @@ pub(super) fn runs(dfa: &Dfa, low: u8, high: u8) -> Vec<(u8, u8)> {
     runs
 }
 
-/// Begins a range, unless the one before leads to the same state.
+/// Begins a range, unless the previous one has the same target.
 fn add(map: &mut CharMap, at: u32, target: DfaState) {
     if map.last().is_none_or(|last| last.1 != target) {
         map.push((at, target));

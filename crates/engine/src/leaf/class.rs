@@ -1,8 +1,8 @@
-//! The automaton of a set of characters, any number of them, built without an expression.
+//! Builds the automaton of `[...]*` for a set of characters directly, without an expression.
 //!
-//! A class such as `\w` has hundreds of ranges. As an expression over bytes it is determinised and minimised, which takes milliseconds; but the
-//! minimal automaton can be written down at once, because UTF-8 is a tree of at most four levels. From the last bytes up, equal rows are one
-//! state:
+//! A class such as `\w` has hundreds of ranges. Determinizing and minimizing it as an expression over bytes takes
+//! milliseconds. But the minimal automaton can be written down directly, because UTF-8 is a tree of at most four
+//! levels. From the last bytes upwards, equal rows become one state:
 //!
 //! ```text
 //!   é = C3 A9        start ─ C3 ─▶ {A9} ─ A9 ─▶ start
@@ -18,11 +18,11 @@ const START: u32 = 1;
 /// The first state inside a character.
 const INNER: u32 = 2;
 
-/// Characters that differ in the last byte of their spelling only.
+/// The number of characters that differ only in the last byte of their spelling.
 const BLOCK: u32 = 64;
 const BLOCKS: usize = 0x11_0000 / BLOCK as usize;
 
-/// Where the 64 bytes lead that go on with a character.
+/// The targets of the 64 continuation bytes.
 type Row = [u32; BLOCK as usize];
 
 #[derive(Default)]
@@ -32,7 +32,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// The state with this row.
+    /// Returns the state with this row.
     fn state(&mut self, row: Row) -> u32 {
         if row == [0; BLOCK as usize] {
             return 0;
@@ -46,7 +46,7 @@ impl Rows {
     }
 }
 
-/// Any number of characters from these ranges, each of them a unit.
+/// Builds the automaton of any number of characters from these ranges, each of them a unit.
 pub(crate) fn any_number_of(ranges: &[(char, char)]) -> Automaton {
     let mut blocks = blocks(ranges);
     let mut rows = Rows::default();
@@ -54,7 +54,7 @@ pub(crate) fn any_number_of(ranges: &[(char, char)]) -> Automaton {
     for byte in 0..0x80 {
         root[byte] = u32::from(blocks[byte / 64] >> (byte % 64) & 1 == 1) * START;
     }
-    // The states behind all but the last byte of a character, and behind all but the last two. Most blocks are empty or full, and many are alike.
+    // Finds the states before the last byte of a character. Most blocks are empty or full, and many are alike.
     let mut known: FxHashMap<u64, u32> = FxHashMap::default();
     let mut last = |block: u64, rows: &mut Rows| {
         *known
@@ -64,7 +64,7 @@ pub(crate) fn any_number_of(ranges: &[(char, char)]) -> Automaton {
     for (lead, &block) in (0xC2..0xE0).zip(&blocks[2..0x20]) {
         root[lead] = last(block, &mut rows);
     }
-    // A character has one spelling only, the shortest, and surrogates are no characters.
+    // A character's only valid spelling is the shortest one, and surrogates are not characters.
     blocks[..0x20].fill(0);
     let mut full = None;
     let mut third = [0; BLOCKS / 64];
@@ -110,7 +110,7 @@ pub(crate) fn any_number_of(ranges: &[(char, char)]) -> Automaton {
     )
 }
 
-/// The characters of each block, a bit for each.
+/// Computes the characters of each block, a bit for each.
 fn blocks(ranges: &[(char, char)]) -> Vec<u64> {
     let mut blocks = vec![0u64; BLOCKS];
     for &(low, high) in ranges {
@@ -131,7 +131,8 @@ mod tests {
 
     use super::*;
 
-    /// Against the automaton that the expression has: walked side by side, the two agree on all that can be seen of a state.
+    /// Walks the fast automaton and the one of the expression side by side: all observable properties of their states
+    /// must agree.
     #[test]
     fn the_same_as_by_way_of_an_expression() {
         let sets: [&[(char, char)]; 12] = [

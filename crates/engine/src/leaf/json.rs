@@ -1,4 +1,4 @@
-//! The automaton of a JSON string, written down once by hand.
+//! The automaton of a JSON string, written by hand.
 //!
 //! ```text
 //!            "          plain byte, 2–4 byte character
@@ -10,8 +10,8 @@
 //!                  ▼
 //!                 END
 //! ```
-//! Bytes below 0x20 must be escaped. A high surrogate must be followed by an escaped low one; a low
-//! surrogate cannot stand alone. The unit is the decoded character, so a pair of escapes counts once.
+//! Bytes below 0x20 must be escaped. A high surrogate must be followed by an escaped low one; a low surrogate cannot
+//! occur alone. The unit is the decoded character, so a pair of escapes counts once.
 
 use std::sync::{Arc, LazyLock};
 
@@ -22,7 +22,8 @@ const START: LeafState = LeafState(1);
 pub(crate) const BODY: LeafState = LeafState(2);
 const END: LeafState = LeafState(3);
 const ESCAPE: LeafState = LeafState(4);
-/// One continuation byte is missing; and so on. The first of them after E0, ED, F0, F4 is special.
+/// `TAIL1` misses one continuation byte, `TAIL2` two, `TAIL3` three. After E0, ED, F0 and F4 the first of them is
+/// restricted.
 const TAIL1: LeafState = LeafState(5);
 const TAIL2: LeafState = LeafState(6);
 const TAIL3: LeafState = LeafState(7);
@@ -35,7 +36,7 @@ const HEX0: LeafState = LeafState(12);
 const HEX1: LeafState = LeafState(13);
 const HEX2: LeafState = LeafState(14);
 const HEX3: LeafState = LeafState(15);
-/// After `\ud`: the next digit says whether this is a surrogate.
+/// After `\ud`: the next digit decides whether this is a surrogate.
 const HEX_D: LeafState = LeafState(16);
 /// A high surrogate: two more digits, then `\u`, `d`, `c`–`f` and two digits.
 const HIGH2: LeafState = LeafState(17);
@@ -48,14 +49,14 @@ const LOW2: LeafState = LeafState(23);
 const LOW3: LeafState = LeafState(24);
 const STATES: usize = 25;
 
-/// The automaton of all JSON strings, both quotes included. There is one in a process.
+/// Returns the automaton of all JSON strings, both quotes included. There is one per process.
 pub(crate) fn json_string() -> &'static Arc<Automaton> {
     static STRING: LazyLock<Arc<Automaton>> =
         LazyLock::new(|| Arc::new(Automaton::new(STATES, START, |s| s == END, step)));
     &STRING
 }
 
-/// Whether a state lies inside an escape.
+/// Checks whether a state is inside an escape.
 #[inline]
 pub(crate) fn is_escape(state: LeafState) -> bool {
     state == ESCAPE || state >= HEX0

@@ -1,13 +1,12 @@
-//! Leaves: the regular pieces that a grammar's network is made of.
+//! Leaves: the regular pieces from which a grammar's network is built.
 //!
-//! A leaf is an automaton over bytes with a start state and accepting states. The network around it only
-//! knows where it begins and what follows when it is done, so one leaf – the JSON string, say – serves all
-//! places that use it, and what is known about its states and a vocabulary ([`crate::library`]) serves all
-//! grammars. There are two kinds:
+//! A leaf is an automaton over bytes with a start state and accepting states. The network around it only knows where
+//! the leaf begins and what follows it. So one leaf, such as the JSON string, serves every place that uses it, and what
+//! the library ([`crate::library`]) learns about its states and a vocabulary serves every grammar. There are two kinds:
 //!
-//! * [`Automaton`]: a table, with a *window* that counts units (characters) from outside;
-//! * [`Text`]: JSON strings that must not be one of some words, or whose table would be too large ([`spell`]), built state by
-//!   state while they are used.
+//! * [`Automaton`]: a table, with a *window* outside it that counts units (characters).
+//! * [`Text`]: JSON strings that must not be one of some words, or whose table would be too large ([`spell`]). Its
+//!   states are built on first use.
 
 mod automaton;
 mod cache;
@@ -33,17 +32,17 @@ pub(crate) use spelled::spell;
 pub(crate) use text::{Next as TextNext, Text, Words};
 pub(crate) use texts::Texts;
 
-/// No text has all the numbers with so many digits.
+/// No text can contain all numbers with this many digits.
 const MANY_DIGITS: u32 = 16;
 
-/// A leaf as one place of a program uses it.
+/// A leaf as it is used at one place of a program.
 #[derive(Debug)]
 pub(crate) enum Leaf {
-    /// An automaton whose units are counted: at least `min`, at most `max`.
+    /// An automaton whose units are counted: at least `min` and at most `max` of them.
     Window {
         automaton: Arc<Automaton>,
         min: u32,
-        /// `u32::MAX` stands for "no bound".
+        /// `u32::MAX` means that there is no maximum.
         max: u32,
     },
     /// A JSON string with a condition on its decoded text.
@@ -51,12 +50,12 @@ pub(crate) enum Leaf {
 }
 
 impl Leaf {
-    /// An automaton without a window.
+    /// Wraps an automaton without a window.
     pub(crate) fn plain(automaton: Arc<Automaton>) -> Self {
         Self::Window { automaton, min: 0, max: u32::MAX }
     }
 
-    /// Whether a digit that is not zero may stand in it. White space has none.
+    /// Checks whether some text of the leaf may contain a nonzero digit. White space never does.
     pub(crate) fn may_have_nonzero(&self) -> bool {
         match self {
             Self::Window { automaton, .. } => automaton.may_have_nonzero(),
@@ -64,7 +63,7 @@ impl Leaf {
         }
     }
 
-    /// How many units it may have.
+    /// Returns how many units a text of the leaf may have.
     pub(crate) fn bounds(&self) -> Bounds {
         match *self {
             Self::Window { min, max, .. } => Bounds { min, max },
@@ -79,7 +78,7 @@ impl Leaf {
         }
     }
 
-    /// Whether all its texts are JSON strings.
+    /// Checks whether all texts of the leaf are JSON strings.
     pub(crate) fn is_string(&self) -> bool {
         match self {
             Self::Window { automaton, .. } => automaton.is_string() || Arc::ptr_eq(automaton, json_string()),
@@ -87,7 +86,7 @@ impl Leaf {
         }
     }
 
-    /// Whether the leaf may end before its first byte.
+    /// Checks whether the leaf accepts the empty text.
     pub(crate) fn is_nullable(&self) -> bool {
         match self {
             Self::Window { automaton, min, .. } => *min == 0 && automaton.is_accepting(automaton.start()),
@@ -95,7 +94,8 @@ impl Leaf {
         }
     }
 
-    /// Whether the leaf is a string that can always go on, until its quote.
+    /// Checks whether the leaf is a string that, at every place before its closing quote, can be extended without
+    /// limit.
     pub(crate) fn is_endless(&self) -> bool {
         match self {
             Self::Window { automaton, max: u32::MAX, .. } if Arc::ptr_eq(automaton, json_string()) => true,
@@ -107,7 +107,7 @@ impl Leaf {
         }
     }
 
-    /// Whether a text is one of the leaf's, lengths not counted.
+    /// Checks whether the leaf accepts a text, ignoring its bounds on the number of units.
     pub(crate) fn accepts(&self, text: &[u8]) -> bool {
         let (mut leaf, mut state) = (self, self.start());
         let plain = Self::plain(json_string().clone());
@@ -133,12 +133,13 @@ impl Leaf {
         }
     }
 
-    /// Whether a text of the leaf, lengths not counted, may have a [form](value). For strings the answer is exact.
+    /// Checks whether some text of the leaf, ignoring its bounds, may have the given [form](value). The answer is exact
+    /// for strings.
     pub(crate) fn may_be(&self, form: &[u8]) -> bool {
         match form.first() {
             Some(b'"') => self.accepts(&value::spelled(form)),
             Some(b't' | b'f' | b'n') => self.accepts(form),
-            // A number is spelled in many ways.
+            // A number can be spelled in many ways, so only its first byte is compared.
             first => first.is_none_or(|byte| match self {
                 Self::Window { automaton, .. } => !automaton.step(self.start(), *byte).target().is_dead(),
                 Self::Text(_) => false,
@@ -146,14 +147,15 @@ impl Leaf {
         }
     }
 
-    /// Whether more values lead on from a state with room for so many units than any text can use up, as far as that is easily seen.
+    /// Checks whether more values are reachable from a state, with room for `room` units, than any text can contain.
+    /// May return `false` where that is not easy to see.
     pub(crate) fn is_infinite(&self, state: LeafState, room: u32) -> bool {
         match self {
             Self::Text(text) => text.is_except(),
             Self::Window { automaton, .. } if self.is_string() && room == UNBOUNDED => {
                 automaton.is_endless(state)
             }
-            // One character more makes more than a million values, of which a text may hold half.
+            // One more character gives more than a million values; a text may contain half as many.
             Self::Window { automaton, .. } if self.is_string() => {
                 room > 0 && self.is_bounded_string() && !automaton.live(state).is_empty()
             }
@@ -163,17 +165,19 @@ impl Leaf {
         }
     }
 
-    /// Whether it is any string up to some length. Of those there are a million at least, and no text may hold as many, so they count as infinitely many.
+    /// Checks whether the leaf is any string up to some length. There are at least a million of those, more than a text
+    /// may contain, so they count as infinitely many.
     pub(crate) fn is_bounded_string(&self) -> bool {
         matches!(self, Self::Window { automaton, max: 1.., .. } if self.bounds().max != UNBOUNDED && Arc::ptr_eq(automaton, json_string()))
     }
 
-    /// Whether [more values](Self::is_infinite) lead on from its start.
+    /// Checks whether the start state reaches [more values](Self::is_infinite) than any text can contain.
     pub(crate) fn starts_infinite(&self) -> bool {
         self.is_infinite(self.start(), self.bounds().max)
     }
 
-    /// Whether the leaf is integers of which all but zero can always go on, up to a great number of digits.
+    /// Checks whether the leaf accepts integers only, and every one of them except zero can be extended up to a great
+    /// number of digits.
     pub(crate) fn is_integers(&self) -> bool {
         match self {
             Self::Window { automaton, .. } => automaton.is_integers() && self.starts_infinite(),
@@ -181,11 +185,12 @@ impl Leaf {
         }
     }
 
-    /// If the leaf is a string that can always go on up to some number of characters: how many texts there are at least.
+    /// Returns a lower bound on the number of texts, if the leaf is a string that can always be extended up to its
+    /// maximum.
     pub(crate) fn room(&self) -> Option<u32> {
         match self {
             Self::Window { automaton, max, .. } if Arc::ptr_eq(automaton, json_string()) => Some(*max),
-            // Each length is another text.
+            // Every length has at least one text.
             Self::Window { automaton, min, max } if automaton.grows() => {
                 Some(max.saturating_sub(automaton.longest_tail().max(*min)))
             }
@@ -193,7 +198,7 @@ impl Leaf {
         }
     }
 
-    /// The bytes that may come first.
+    /// Returns the bytes that a text of the leaf may begin with.
     pub(crate) fn first(&self) -> ByteSet {
         match self {
             Self::Window { automaton, max: 0, .. } if automaton.counts_only(automaton.start()) => {
@@ -206,7 +211,7 @@ impl Leaf {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
-            // Automata are shared by all programs; whoever owns them counts them.
+            // Automata are shared by all programs and counted by their owner.
             Self::Window { .. } => 0,
             Self::Text(text) => size_of::<Text>() + text.heap_bytes(),
         }

@@ -1,15 +1,15 @@
-//! JSON strings whose decoded text lies in a set, as one table: every way of spelling them, escapes included.
+//! Tables of JSON strings whose decoded text lies in a set, with every way of spelling them, escapes included.
 //!
-//! The set is a DFA over the text's UTF-8. Its states become states of the table; plain bytes move between them as they
-//! do in the DFA. After a backslash comes a short detour that ends where the DFA goes on the decoded character:
+//! The set is a DFA over the text's UTF-8. Its states become states of the table, and plain bytes move between them as
+//! they do in the DFA. A backslash begins a short detour to the state that the DFA reaches by the decoded character:
 //!
 //! ```text
 //!   set: [a-c]*         q ──── a b c ────▶ q
 //!                       │                  ▲
 //!                       └─ \ ─ u ─ 0 ─ 0 ─ 6 ─ 1 2 3          (\u0061, \u0062, \u0063)
 //! ```
-//! The digits behind `\u` select from a map of characters to states, 16 at a time. Equal maps are one state, and most maps
-//! have few ranges, so the detours stay small: two states for "any four digits", not 4,369.
+//! The digits after `\u` select from a map of characters to states, 16 at a time. Equal maps share one state, and most
+//! maps have few ranges, so the detours stay small: two states for "any four digits", not 4,369.
 //!
 //! The unit is the decoded character, as in [`super::json`], so one table serves every `minLength` and `maxLength`.
 
@@ -21,7 +21,7 @@ use super::automaton::{Growth, Rows};
 use super::characters::{CharMap, Characters, runs};
 use super::{Action, Automaton, LeafState, Step};
 
-/// The table of all spellings, both quotes included; `None` if it would have too many states.
+/// Builds the table of all spellings, both quotes included. Returns `None` if it would have too many states.
 pub(crate) fn spell(dfa: &Dfa) -> Option<Automaton> {
     let mut characters = Characters::of(dfa);
     let growth = growth(dfa, &mut characters);
@@ -45,8 +45,8 @@ pub(crate) fn spell(dfa: &Dfa) -> Option<Automaton> {
     Some(Automaton::of_strings(&speller.rows, START, END, growth))
 }
 
-/// By how many characters every text of the set can be made longer, if it is at least as long as the shortest way on.
-/// If by one, the lengths that can be reached from a state have no gaps and no end, and a window of lengths needs no states.
+/// Returns a lower bound on how many characters can extend any text of the set so that it stays in the set. If it is at
+/// least one, the lengths reachable from a state have no gaps and no upper end, so a window of lengths needs no states.
 fn growth(dfa: &Dfa, characters: &mut Characters<'_>) -> Growth {
     let mut map = CharMap::new();
     let mut fewest = 2;
@@ -65,7 +65,7 @@ fn growth(dfa: &Dfa, characters: &mut Characters<'_>) -> Growth {
     }
 }
 
-/// The parts of a range of bytes that hold neither a quote nor a backslash.
+/// Returns the parts of a range of bytes that contain neither a quote nor a backslash.
 fn without_syntax((low, high): (u8, u8)) -> impl Iterator<Item = (u8, u8)> {
     let parts =
         [(low, high.min(b'"' - 1)), (low.max(b'"' + 1), high.min(b'\\' - 1)), (low.max(b'\\' + 1), high)];
@@ -74,9 +74,9 @@ fn without_syntax((low, high): (u8, u8)) -> impl Iterator<Item = (u8, u8)> {
 
 const START: LeafState = LeafState(1);
 const END: LeafState = LeafState(2);
-/// The states of the DFA follow, from its state 0 on, which is never used.
+/// The first state of the DFA's states, beginning with its dead state 0, which is never used.
 const FIRST: u32 = 3;
-/// More states than this are not tabulated.
+/// Larger tables are given up.
 const STATES: usize = 30_000;
 
 fn text_state(state: DfaState) -> LeafState {
@@ -87,12 +87,12 @@ fn pass(target: LeafState) -> Step {
     if target.is_dead() { Step::DEAD } else { Step::new(target, Action::Pass) }
 }
 
-/// Where in an escape: what is still to come.
+/// The position within an escape, named by the part that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
-    /// So many digits, and then the character is complete.
+    /// This many digits; then the character is complete.
     Digits(u32),
-    /// The same in the second half of a pair. (Kept apart, so that a state stands for one place in a string.)
+    /// The same in the second half of a surrogate pair. Kept apart, so that a state has one position in a string.
     Low(u32),
     /// After `\ud`: a character below the surrogates, or the first half of a pair.
     AfterD,
@@ -105,7 +105,8 @@ enum Stage {
     TwoBits,
 }
 
-/// What the digits to come select from: a part of a map that begins at `low`. The first place lies at or before it.
+/// The part of a map that begins at `low`, from which the coming digits select. The first range begins at or before
+/// `low`.
 #[derive(Clone, Copy)]
 struct Selection<'m> {
     places: &'m [(u32, DfaState)],
@@ -113,7 +114,7 @@ struct Selection<'m> {
 }
 
 impl<'m> Selection<'m> {
-    /// The part from `low` up to `high`, counted from the beginning of this one.
+    /// Returns the part from `low` up to `high`, both relative to the beginning of this one.
     fn part(self, low: u32, high: u32) -> Selection<'m> {
         let (low, high) = (self.low + low, self.low + high);
         let from = self.places.partition_point(|&(at, _)| at <= low).saturating_sub(1);
@@ -122,13 +123,13 @@ impl<'m> Selection<'m> {
         Selection { places: &rest[..count], low }
     }
 
-    /// The places and their targets, counted from the beginning.
+    /// Returns the ranges and their targets, relative to the beginning.
     fn relative(self) -> impl Iterator<Item = (u32, DfaState)> + 'm {
         self.places.iter().map(move |&(at, target)| (at.saturating_sub(self.low), target))
     }
 }
 
-/// A selection that is known, as a part of a list, and its state.
+/// A known selection, stored as a part of `Speller::places`, and its state.
 struct Known {
     stage: Stage,
     begin: u32,
@@ -139,21 +140,21 @@ struct Known {
 struct Speller<'d> {
     dfa: &'d Dfa,
     characters: Characters<'d>,
-    /// The bytes that stand for themselves, by class.
+    /// The bytes that represent themselves, by class.
     plain: Vec<(u8, u8)>,
     rows: Rows,
-    /// Scratch.
+    /// A buffer.
     row: Vec<(u8, u8, Step)>,
-    /// States in which whatever digits follow lead to the same state.
+    /// The states in which all coming digits lead to the same state.
     uniform: FxHashMap<(Stage, DfaState), LeafState>,
-    /// The others, numbers into `selections`.
+    /// All other selections, as indexes into `selections`.
     mixed: HashTable<u32>,
     selections: Vec<Known>,
     places: Vec<(u32, DfaState)>,
 }
 
 impl Speller<'_> {
-    /// The row of a state of the DFA.
+    /// Writes the row of a state of the DFA.
     fn text_row(&mut self, state: DfaState) -> Option<()> {
         let dfa = self.dfa;
         let inside = !dfa.live(state).intersection(ByteSet::range(0x80, 0xBF)).is_empty();
@@ -180,7 +181,7 @@ impl Speller<'_> {
         Some(())
     }
 
-    /// The state behind a backslash; 0 if no escape leads on.
+    /// Returns the state after a backslash; 0 if no escape can continue.
     fn escape(&mut self, state: DfaState) -> Option<LeafState> {
         let dfa = self.dfa;
         let simple = [
@@ -223,7 +224,7 @@ impl Speller<'_> {
         if row.is_empty() { Some(LeafState::DEAD) } else { self.push(&row) }
     }
 
-    /// The state in which the rest of an escape selects from a map; 0 if everything in it is dead.
+    /// Returns the state in which the rest of an escape selects from a map; 0 if all targets are dead.
     fn digit(&mut self, stage: Stage, map: Selection<'_>) -> Option<LeafState> {
         let first = map.places[0].1;
         if matches!(stage, Stage::Digits(0) | Stage::Low(0)) {
@@ -262,7 +263,7 @@ impl Speller<'_> {
         Some(state)
     }
 
-    /// A new state for a map.
+    /// Adds a state for a map.
     fn select(&mut self, stage: Stage, map: Selection<'_>) -> Option<LeafState> {
         match stage {
             Stage::Digits(left) => self.sixteen(Stage::Digits(left - 1), 1 << (4 * (left - 1)), map),
@@ -302,7 +303,7 @@ impl Speller<'_> {
         }
     }
 
-    /// A state whose sixteen digits select from parts of this size.
+    /// Adds a state whose sixteen digits select from parts of this size.
     fn sixteen(&mut self, next: Stage, size: u32, map: Selection<'_>) -> Option<LeafState> {
         let mut targets = [LeafState::DEAD; 16];
         for (digit, target) in (0..).zip(&mut targets) {
@@ -311,7 +312,7 @@ impl Speller<'_> {
         self.push_digits(0, &targets)
     }
 
-    /// A state with hexadecimal digits, in both cases, from `first` on.
+    /// Adds a state with steps by hexadecimal digits, in both cases, beginning with the digit `first`.
     fn push_digits(&mut self, first: usize, targets: &[LeafState]) -> Option<LeafState> {
         let (mut row, mut count) = ([(0, 0, Step::DEAD); 22], 0);
         for digits in [b"0123456789".as_slice(), b"\0\0\0\0\0\0\0\0\0\0ABCDEF", b"\0\0\0\0\0\0\0\0\0\0abcdef"]
@@ -339,7 +340,7 @@ impl Speller<'_> {
     }
 }
 
-/// Adds a range of bytes, to the last one if they are neighbours and lead the same way.
+/// Appends a range of bytes. Merges it with the last one if they are adjacent and have the same step.
 fn push(row: &mut Vec<(u8, u8, Step)>, low: u8, high: u8, step: Step) {
     match row.last_mut() {
         Some((_, last, same)) if *last + 1 == low && *same == step => *last = high,
@@ -364,7 +365,7 @@ mod tests {
     use super::*;
     use crate::leaf::text::{Next, Text};
 
-    /// Some sets of texts: everything, narrow, wide, one astral character, words, and none with a gap in its lengths.
+    /// Sample sets of texts: everything, narrow, wide, one astral character, words, and one whose lengths have a gap.
     fn sets() -> Vec<(&'static str, Dfa)> {
         let mut e = Exprs::new();
         let any = e.chars([('\0', char::MAX)]);
@@ -389,7 +390,7 @@ mod tests {
         sets.map(|(name, expr)| (name, Dfa::build(&mut e, expr, &Limits::default()).unwrap())).into()
     }
 
-    /// The slow twin: the same leaf, state by state.
+    /// The slow reference: the same leaf, built state by state.
     fn slow_accepts(text: &Text, bytes: &[u8]) -> (bool, bool) {
         let mut state = text.start();
         for (at, &byte) in bytes.iter().enumerate() {

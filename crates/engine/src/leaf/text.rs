@@ -1,14 +1,14 @@
-//! JSON strings whose *decoded* text lies in a set, built state by state while they are used.
+//! JSON strings whose *decoded* text lies in a set. Their states are built on first use.
 //!
-//! A state pairs the state of the plain JSON string automaton ("where in the spelling are we") with a
-//! state of the set ("where in the text are we"). Plain characters move both; an escape moves the set
-//! only when it is complete, so `\u006e` and `n` meet in the same state and no spelling evades the set.
+//! A state pairs a state of the plain JSON string automaton (the position in the spelling) with a state of the set (the
+//! position in the text). Plain characters move both. An escape moves the set only when it is complete, so `\u006e` and
+//! `n` lead to the same state, and no spelling evades the set.
 //!
-//! Two sets are enough:
+//! There are two kinds of sets:
 //!
-//! * [`Set::Except`]: all texts but a list of words – the keys that an object may still invent. As soon as
-//!   the text has left the list it is a plain string, and the thread moves over to the plain
-//!   automaton, whose masks are shared by everything.
+//! * [`Set::Except`]: all texts except a list of words, such as the keys that an object may still add. As soon as the
+//!   text has left the list, it is a plain string, and the thread moves to the plain automaton, whose masks are shared
+//!   by all grammars.
 //! * [`Set::Within`]: a DFA over the decoded text, as UTF-8.
 
 use core::hash::BuildHasher;
@@ -20,7 +20,7 @@ use super::LeafState;
 use super::json::{BODY, is_escape, json_string};
 use crate::store::Store;
 
-/// A list of words, sorted, so that the words with a common prefix are neighbours.
+/// A sorted list of words: words with a common prefix are neighbors.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Words(Box<[Box<[u8]>]>);
 
@@ -32,10 +32,10 @@ impl Words {
         Self(words.into())
     }
 
-    /// Whether one of the words at a place goes on with a character of a range.
+    /// Checks whether one of the words at a place continues with a character of a range.
     fn goes_on(&self, place: Place, (first, last): (char, char)) -> bool {
         let words = &self.0[place.low as usize..place.high as usize];
-        // The order of bytes is that of characters.
+        // The order of bytes is the order of characters.
         let mut buffer = [0; 4];
         let first = first.encode_utf8(&mut buffer).as_bytes();
         let depth = place.depth as usize;
@@ -51,15 +51,15 @@ impl Words {
     }
 }
 
-/// Which decoded texts are allowed.
+/// The decoded texts that are allowed.
 #[derive(Debug)]
 enum Set {
     Except(Words),
     Within(Dfa),
 }
 
-/// Where in the set: for `Except` the words from `low` up to `high` share the first `depth` bytes with the
-/// text; for `Within` the state of the DFA is `low`.
+/// A position in the set. For `Except`, the words from `low` up to `high` share their first `depth` bytes with the
+/// text. For `Within`, `low` is the state of the DFA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     low: u32,
@@ -68,7 +68,7 @@ struct Place {
 }
 
 impl Place {
-    /// The state of the DFA.
+    /// Returns the state of the DFA.
     fn state(self) -> DfaState {
         DfaState(self.low)
     }
@@ -79,17 +79,17 @@ struct TextState {
     place: Place,
     /// The state of the plain JSON string automaton.
     spelling: LeafState,
-    /// The hexadecimal digits of the escape that is being written; both halves of a surrogate pair.
+    /// The hexadecimal digits of the open escape, with both halves of a surrogate pair.
     digits: u32,
 }
 
-/// What a byte leads to.
+/// The result of reading a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Dead,
     /// A state of this leaf.
     Stay(LeafState),
-    /// From here on any text will do: a state of the plain string automaton.
+    /// A state of the plain string automaton: the rest of the text is unrestricted.
     Plain(LeafState),
 }
 
@@ -102,13 +102,13 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Every text but these words.
+    /// Accepts every text except these words.
     pub(crate) fn except(words: Words) -> Self {
         let place = Place { low: 0, high: words.0.len() as u32, depth: 0 };
         Self::new(Set::Except(words), place)
     }
 
-    /// Every text that the DFA accepts.
+    /// Accepts every text that the DFA accepts.
     pub(crate) fn within(dfa: Dfa) -> Self {
         let place = Place { low: dfa.start().0, high: 0, depth: 0 };
         Self::new(Set::Within(dfa), place)
@@ -124,22 +124,23 @@ impl Text {
         self.start
     }
 
-    /// Whether the leaf is a plain string but for a list of forbidden words.
+    /// Checks whether the leaf is a plain string with a list of forbidden words.
     pub(crate) fn is_except(&self) -> bool {
         matches!(self.set, Set::Except(_))
     }
 
-    /// The state of the plain JSON string automaton that belongs to a state.
+    /// Returns the state of the plain JSON string automaton that is part of a state.
     pub(crate) fn spelling(&self, state: LeafState) -> LeafState {
         self.states.get(state.0).spelling
     }
 
-    /// The bytes that may keep the leaf alive, and perhaps a few more.
+    /// Returns a superset of the bytes that keep the leaf alive.
     pub(crate) fn live(&self, state: LeafState) -> ByteSet {
         *json_string().live(self.states.get(state.0).spelling)
     }
 
-    /// For a list of forbidden words: the bytes on which the text may stay on the list, or would complete a word.
+    /// For a list of forbidden words: returns the bytes after which the text may still be on the list, or would
+    /// complete a word.
     pub(crate) fn on_list(&self, state: LeafState) -> ByteSet {
         let TextState { place, spelling, .. } = *self.states.get(state.0);
         let (Set::Except(Words(words)), false) = (&self.set, is_escape(spelling)) else {
@@ -157,14 +158,15 @@ impl Text {
                 continue;
             };
             bytes.insert(next);
-            // On to the first word with another byte.
+            // Skip to the first word with another byte.
             low += words[low..place.high as usize]
                 .partition_point(|w| w.get(place.depth as usize) == Some(&next));
         }
         bytes
     }
 
-    /// Where a byte leads. Only the closing quote ends the leaf, and that is a state of the plain automaton.
+    /// Returns the state after a byte. Only the closing quote ends the leaf, and its target is a state of the plain
+    /// automaton.
     pub(crate) fn next(&self, state: LeafState, byte: u8) -> Next {
         let TextState { place, spelling, digits } = *self.states.get(state.0);
         let target = json_string().step(spelling, byte).target();
@@ -174,7 +176,7 @@ impl Text {
         if spelling == BODY && byte == b'"' {
             return if self.is_member(place) { Next::Plain(target) } else { Next::Dead };
         }
-        // Outside of escapes, every byte but the opening quote is a byte of the text.
+        // Outside of escapes, every byte except the opening quote is a byte of the text.
         let in_escape = is_escape(spelling);
         if spelling == BODY && byte == b'\\' {
             return self.settle(place, target, 0);
@@ -203,7 +205,7 @@ impl Text {
             b't' => b'\t',
             other => other,
         };
-        // Directly after the backslash: a letter that stands for a character, or `u`.
+        // Directly after the backslash: a letter that represents a character, or `u`.
         if json_string().step(BODY, b'\\').target() == spelling {
             return if target == BODY {
                 self.settle_option(self.advance(place, simple), BODY)
@@ -240,7 +242,7 @@ impl Text {
             && is_escape(spelling)
             && !completions(spelling, digits).into_iter().any(|range| words.goes_on(place, range))
         {
-            // Whatever the escape becomes, the text is off the list.
+            // No character that the escape can still become is on the list.
             return Next::Plain(spelling);
         }
         let state = TextState { place, spelling, digits };
@@ -252,7 +254,7 @@ impl Text {
         LeafState(self.states.intern(hash(&state), |s| *s == state, hash, || state))
     }
 
-    /// The place after one more byte of text; `None` off the list, or dead.
+    /// Returns the place after one more byte of text; `None` if it is off the list, or dead in the DFA.
     fn advance(&self, place: Place, byte: u8) -> Option<Place> {
         match &self.set {
             Set::Within(dfa) => match dfa.next(place.state(), byte) {
@@ -277,13 +279,13 @@ impl Text {
     fn is_member(&self, place: Place) -> bool {
         match &self.set {
             Set::Within(dfa) => dfa.is_accepting(place.state()),
-            // The word that ends here, if any, is the first of the range.
+            // If a word ends here, it is the first of the range.
             Set::Except(Words(words)) => words[place.low as usize].len() != place.depth as usize,
         }
     }
 
-    /// Whether the text can still be completed. Only an escape in the middle needs a thought: the
-    /// digits so far leave a range of characters, and the DFA must take one of them.
+    /// Checks whether the text can still be completed. Only an open escape needs a check: its digits leave a range of
+    /// characters, and the DFA must accept one of them as the next character.
     fn is_alive(&self, state: TextState) -> bool {
         let Set::Within(dfa) = &self.set else { return true };
         if !is_escape(state.spelling) {
@@ -303,9 +305,9 @@ impl Text {
     }
 }
 
-/// The ranges of characters that an unfinished escape can still become: found by following the spelling
-/// automaton with the least and with the greatest digit. Its conditions bind leading digits alone,
-/// so what lies between the two is a range.
+/// Returns the ranges of characters that an unfinished escape can still become. Follows the spelling automaton with the
+/// least and with the greatest digit. Its conditions concern leading digits only, so everything between the two is a
+/// range.
 fn completions(spelling: LeafState, digits: u32) -> Vec<(char, char)> {
     let string = json_string();
     if spelling == string.step(BODY, b'\\').target() {
@@ -325,7 +327,7 @@ fn completions(spelling: LeafState, digits: u32) -> Vec<(char, char)> {
                 work.push((target, low, high));
             }
         }
-        // Neighbouring digits with the same target go on together, as one range.
+        // Adjacent digits with the same target continue together, as one range.
         let mut groups: Vec<(u32, u32, LeafState)> = Vec::new();
         for digit in 0..16u32 {
             let byte = char::from_digit(digit, 16).map_or(0, |c| c as u8);
@@ -341,7 +343,7 @@ fn completions(spelling: LeafState, digits: u32) -> Vec<(char, char)> {
     ranges
 }
 
-/// The character behind the digits of one escape, or of a surrogate pair.
+/// Decodes the digits of one escape, or of a surrogate pair.
 fn decode(digits: u32) -> Option<char> {
     if digits <= 0xFFFF {
         return char::from_u32(digits);
@@ -350,7 +352,7 @@ fn decode(digits: u32) -> Option<char> {
     char::from_u32(0x1_0000 + ((high.wrapping_sub(0xD800) & 0x3FF) << 10 | low.wrapping_sub(0xDC00) & 0x3FF))
 }
 
-/// Whether the DFA stays alive on at least one character of the range.
+/// Checks whether the DFA stays alive on at least one character of the range.
 fn takes_one(dfa: &Dfa, state: DfaState, start: char, end: char) -> bool {
     utf8::sequences(start, end).iter().any(|sequence| {
         let mut states = vec![state];
@@ -372,7 +374,7 @@ fn takes_one(dfa: &Dfa, state: DfaState, start: char, end: char) -> bool {
 mod tests {
     use super::{Next, Text, Words};
 
-    /// The states of a text on its way through some bytes; `None` at the end if it left the list.
+    /// Follows some bytes; returns `None` if the text leaves the leaf before the last byte.
     fn read(text: &Text, bytes: &[u8]) -> Option<Next> {
         let mut at = text.start();
         for (place, &byte) in bytes.iter().enumerate() {
@@ -384,7 +386,8 @@ mod tests {
         Some(Next::Stay(at))
     }
 
-    /// An escape that becomes no character of a word is a plain string at once: its digits make no states.
+    /// An escape that cannot become a character of a word leads to the plain string immediately: its digits make no
+    /// states.
     #[test]
     fn escapes_leave_the_list_early() {
         let words = ["n0", "n1", "é", "a\u{10400}"].map(|word| word.as_bytes().into());

@@ -1,22 +1,23 @@
-//! How many values lead on from the states of a table of JSON strings.
+//! Counts how many values are reachable from the states of a table of JSON strings.
 //!
-//! Where values must differ it matters whether there is a new one. A character can be spelled in several ways, so texts are more than values;
-//! what is counted here is only what is written plainly, each of which is a value of its own.
+//! Where values must differ, a mask needs to know whether an unused value remains. One character has several spellings,
+//! so there are more texts than values. Therefore only plain spellings are counted: each of them is a different value.
 
 use maskwright_automata::Grouped;
 
 use super::automaton::{Automaton, LeafState};
 
-/// Lower bounds; [`u32::MAX`] is that many or more, or infinitely many.
+/// Lower bounds on numbers of values. [`u32::MAX`] means that many or more, or infinitely many.
 #[derive(Debug)]
 pub(crate) struct Texts {
-    /// From each state.
+    /// For each state, the values reachable from it.
     pub(crate) now: Box<[u32]>,
-    /// The least of what leads on from a state, and from every state that a text leads to from there which leaves the string open.
+    /// For each state, the minimum of `now` over the state and all states reachable from it while the string stays
+    /// open.
     pub(crate) always: Box<[u32]>,
 }
 
-/// Not counted yet. No state has as many, because [`u32::MAX`] comes before it.
+/// Not counted yet. No count is equal to it: counts stop one below, and endless states have [`u32::MAX`].
 const UNKNOWN: u32 = u32::MAX - 1;
 
 impl Texts {
@@ -25,7 +26,7 @@ impl Texts {
         let mut now: Box<[u32]> =
             states().map(|state| if automaton.is_endless(state) { u32::MAX } else { UNKNOWN }).collect();
         let bytes_of = class_sizes(automaton);
-        // A state that is not endless leads to no loop, so this ends.
+        // A state that is not endless reaches no loop, so this terminates.
         let mut path: Vec<LeafState> = Vec::new();
         for state in states() {
             path.push(state);
@@ -51,7 +52,7 @@ impl Texts {
     }
 }
 
-/// How many bytes each class has that stand for themselves in a string.
+/// For each class, counts the bytes that represent themselves in a string.
 fn class_sizes(automaton: &Automaton) -> Vec<u32> {
     let mut sizes = vec![0; automaton.row(automaton.start()).len()];
     for byte in (0..=255u8).filter(|byte| *byte != b'\\') {
@@ -70,7 +71,7 @@ fn count(automaton: &Automaton, state: LeafState, bytes_of: &[u32], now: &[u32])
         let all = steps.map(|(step, bytes)| of(step.target()).saturating_mul(*bytes));
         all.fold(0, u32::saturating_add).min(UNKNOWN - 1)
     } else {
-        // Inside an escape, or a character of several bytes.
+        // Inside an escape or a multi-byte character.
         steps.map(|(step, _)| of(step.target())).max().unwrap_or(0)
     }
 }
@@ -85,7 +86,7 @@ fn least(automaton: &Automaton, now: &[u32]) -> Box<[u32]> {
     let mut always: Box<[u32]> = vec![UNKNOWN; automaton.len()].into();
     let mut order: Vec<LeafState> = states().collect();
     order.sort_by_key(|state| now[state.index()]);
-    // Whoever comes to a state first comes from the least.
+    // States are visited in ascending order of `now`, so the first visit of a state comes from the minimum.
     for from in order {
         let mut work = vec![from];
         while let Some(state) = work.pop() {

@@ -1,10 +1,11 @@
-//! States of string tables that are nearly as good as any string.
+//! Reads states of string tables that behave nearly like the plain string.
 //!
-//! A key that matches `dev_` somewhere, a key that matches it nowhere, a text that begins with no slash: in most states of such
-//! strings nearly every token is allowed, as it is inside of any string. Reading a hundred thousand tokens to find that out is a
-//! waste. A token can be told apart from the plain string only if it closes the string, or if it is long enough for
-//! the table to die where the plain string does not. So the two are walked side by side, and a subtree is passed by if
-//! no token in it has a quote and none is as long as the shortest way to die, or has a byte on which that happens:
+//! Take a key that matches `dev_` somewhere, a key that matches it nowhere, or a text that does not begin with a slash.
+//! In most states of such strings nearly every token is allowed, as inside any string, and it would be a waste to read
+//! a hundred thousand tokens to find that out. A token can differ from the plain string only if it closes the string,
+//! or if it is long enough for the table to die where the plain string does not. So the two are walked side by side. A
+//! subtree is skipped if none of its tokens has a quote, and either none is as long as the shortest way to die or none
+//! has a byte on which the table can die:
 //!
 //! ```text
 //!   no `dev_` anywhere, at the start:      4 bytes to die     ▶ pass by all subtrees of height 3, and what is higher is rare
@@ -20,24 +21,25 @@ use super::reader::{self, Next, Reader, Visited};
 use crate::leaf::{Action, Automaton, JSON_BODY, LeafState, json_string};
 use crate::tuning::tuning;
 
-/// How far each state of a string table is from dying where a plain string would not.
+/// For each state of a string table, the distance to dying where the plain string would not.
 #[derive(Debug)]
 pub(crate) struct DeathDistances {
-    /// In bytes, up to [`FAR`]; for states that no plain state corresponds to, 0.
+    /// In bytes, up to [`FAR`]; 0 for states that correspond to several states of the plain string.
     bytes: Box<[u8]>,
-    /// The state of the plain string automaton.
+    /// The corresponding state of the plain string automaton.
     plain: Box<[LeafState]>,
-    /// The bytes on which any state dies where a plain string would not ([`bytes::class`]).
+    /// The bytes on which some state dies where the plain string would not ([`bytes::class`]).
     deadly: u128,
 }
 
-/// As far as any subtree is high, or farther.
+/// At least the height of any subtree.
 const FAR: u8 = u8::MAX;
-/// A state is read side by side with the plain string if it is at least so many bytes from dying. PERF: with 4, a mask in a `oneOf` of nine words took
-/// half as long again; with 2, all masks together took a third longer.
+/// A state is read side by side with the plain string if it is at least this many bytes from dying. PERF: with 4, a
+/// mask in a `oneOf` of nine words took half as long again; with 2, all masks together took a third longer.
 const MIN_BYTES_TO_DIE: u8 = 3;
 
-/// Whether it is worth finding out how far a state is from dying: nothing that takes most characters is near otherwise.
+/// Checks whether computing the distances is worthwhile for a state: only states that accept most characters can be
+/// near the plain string.
 pub(crate) fn may_be_near(automaton: &Automaton, state: LeafState) -> bool {
     let live = automaton.live(state);
     automaton.is_string()
@@ -52,7 +54,7 @@ impl DeathDistances {
         let mut edges: Vec<(u32, LeafState)> = Vec::new();
         let mut distances = vec![FAR; automaton.len()];
         let (mut level, mut dead, mut is_double) = (Vec::new(), ByteSet::EMPTY, false);
-        // One byte stands for all that neither automaton tells apart.
+        // One byte represents all that neither automaton distinguishes.
         let mut kinds: Vec<(u8, u8)> = Vec::new();
         let kind = |byte: u8| (automaton.class(byte), string.class(byte));
         let mut bytes = ByteSet::EMPTY;
@@ -85,7 +87,7 @@ impl DeathDistances {
                         work.push((next, next_at));
                     }
                     known if known == next_at => {}
-                    // It stands for two places in a string; leave it alone.
+                    // The state corresponds to two states of the plain string, so it is excluded.
                     _ => {
                         distances[next.index()] = 0;
                         level.push(next);
@@ -95,10 +97,11 @@ impl DeathDistances {
             }
         }
         let deadly = (0..=255).filter(|&byte| dead.iter().any(|dead| kind(dead) == kind(byte)));
-        // What follows a state that stands for two places was looked at for one of them.
+        // The successors of a state with two plain states were explored for only one of them, so all bytes count as
+        // deadly.
         let deadly = deadly.fold(if is_double { !0 } else { 0 }, |all, byte| all | bytes::class(byte));
         let before = Grouped::new(automaton.len(), edges.into_iter());
-        // Breadth first, backwards.
+        // Breadth-first, backwards.
         while !level.is_empty() {
             let mut next = Vec::new();
             for state in level {
@@ -115,7 +118,7 @@ impl DeathDistances {
         Self { bytes: distances.into(), plain: plain.into(), deadly }
     }
 
-    /// Whether a state is nearly any string, so that [`read`] is worth while.
+    /// Checks whether a state is so near the plain string that [`read`] is worthwhile.
     pub(crate) fn is_near(&self, automaton: &Automaton, state: LeafState) -> bool {
         let near = |byte: &u8| {
             let next = automaton.step(state, *byte).target();
@@ -128,7 +131,7 @@ impl DeathDistances {
     }
 }
 
-/// What the vocabulary does in such a state, with room for any token; `None` if it takes too long to find out in this way.
+/// Computes what the vocabulary does in such a state, with room for any token; `None` if this takes too many nodes.
 /// `inner` holds the inner tokens of the plain string.
 pub(crate) fn read(
     automaton: &Automaton,
@@ -153,7 +156,7 @@ pub(crate) fn read(
     Some(LeafTokens::free(Some(run), Vec::new(), closing, boundaries, bytes))
 }
 
-/// The table and the plain string, both of which take the bytes of tokens.
+/// The table and the plain string, which take the bytes of tokens together.
 struct SideBySide<'r> {
     automaton: &'r Automaton,
     distances: &'r DeathDistances,

@@ -1,11 +1,11 @@
-//! Sets of tokens, one bit a token.
+//! Bitsets over the tokens of a vocabulary.
 
 use std::sync::Arc;
 
-/// A bitset over the vocabulary, 32 tokens a word.
+/// A bitset over the vocabulary, 32 tokens per word.
 pub(crate) type Words = Arc<[u32]>;
 
-/// A bitset with these tokens.
+/// Creates a bitset of these tokens.
 pub(crate) fn bitset(tokens: &[u32], size: usize) -> Words {
     let mut words = vec![0u32; size.div_ceil(32)];
     set_bits(&mut words, tokens);
@@ -14,8 +14,8 @@ pub(crate) fn bitset(tokens: &[u32], size: usize) -> Words {
 
 /// Adds tokens to a bitset.
 pub(crate) fn set_bits(words: &mut [u32], tokens: &[u32]) {
-    // PERF: neighbours are gathered first. Hundreds of special tokens stand one behind the other, and setting each in memory would wait for
-    // the one before.
+    // PERF: bits of the same word are collected first. Hundreds of special tokens have consecutive numbers, and setting
+    // each of them in memory would wait for the one before.
     let (mut at, mut bits) = (0, 0);
     for &token in tokens {
         let word = token as usize / 32;
@@ -30,7 +30,7 @@ pub(crate) fn set_bits(words: &mut [u32], tokens: &[u32]) {
     }
 }
 
-/// The numbers of the bits that are set.
+/// Returns the numbers of the bits that are set.
 pub(crate) fn ones(words: impl Iterator<Item = u32>) -> impl Iterator<Item = u32> {
     words.enumerate().flat_map(|(at, word)| {
         let mut left = word;

@@ -1,21 +1,23 @@
-//! What a vocabulary knows of single characters.
+//! Indexes the tokens of a vocabulary by the characters that they contain.
 //!
-//! Take a state that leads to itself by the characters of a class C, like the inside of `[a-z0-9]*`. Every token made of them
-//! alone is allowed there, and there can be a hundred thousand of them. They need not be read one by one:
+//! Take a state that has a loop on the characters of a class C, like the inside of `[a-z0-9]*`. Every token made only
+//! of them is allowed there, and there can be a hundred thousand such tokens. They need not be read one by one:
 //!
-//! * for each kind of characters there is the set of tokens that contain it, so "only characters of C" is what is left after taking
-//!   the others away, a few dozen passes over 16 KB; and for each number of characters the set of tokens that have no more;
-//! * for each node of the trie there is the set of kinds that occur below it, so a walk that looks for the other tokens
-//!   passes by every subtree that has none.
+//! * For each kind of characters there is the set of tokens that contain it. "Only characters of C" is computed by
+//!   removing the tokens with other kinds, in a few dozen passes over 16 KB. For each number of characters there is
+//!   also the set of tokens that have at most this many.
+//! * For each node of the trie there is the set of kinds that occur below it, so a walk that looks for the other tokens
+//!   skips every subtree without them.
 //!
-//! Each character of ASCII is a kind by itself; of the others, those with the same first byte are one. Kinds that mostly come together, like the
-//! digits, are a *group*. A walk looks at the groups below a node first, which are four bytes, and at the kinds only where these do not settle it.
+//! Each character of ASCII is a kind; other characters form one kind for each first byte. Kinds that mostly occur
+//! together, like the digits, form a *group*. A walk checks the groups below a node first, which are four bytes, and
+//! the kinds only if the groups are not enough.
 
 use maskwright_vocab::{TokenId, Trie, TrieNode, Vocabulary};
 
 use super::bitset::ones;
 
-/// Kinds of characters: those of ASCII each by itself, all others by their first byte. Zero is none of them.
+/// Kinds of characters: one for each character of ASCII except zero, and one for each first byte of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Kinds {
     ascii: u128,
@@ -26,7 +28,7 @@ impl Kinds {
     pub(crate) const ALL: Self = Self { ascii: !1, longer: (1 << LEADS) - 1 };
     pub(crate) const CONTROLS: Self = Self { ascii: 0xFFFF_FFFE, longer: 0 };
 
-    /// The kind that a byte begins, if it begins any.
+    /// Returns the kind of the characters that begin with a byte; the empty set if none do.
     #[inline]
     pub(crate) fn of(byte: u8) -> Self {
         match byte {
@@ -60,7 +62,7 @@ impl Kinds {
         self.ascii.count_ones() + self.longer.count_ones()
     }
 
-    /// The first bytes of the characters.
+    /// Returns the first bytes of the characters.
     pub(crate) fn leads(self) -> impl Iterator<Item = u8> {
         let (mut ascii, mut longer) = (self.ascii, self.longer);
         core::iter::from_fn(move || {
@@ -79,7 +81,7 @@ impl Kinds {
     }
 }
 
-/// Kinds of characters, and the groups of which they have all and of which they have some.
+/// Kinds of characters, with the groups of which they contain all kinds (`all`) and some kinds (`some`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupedKinds {
     pub(crate) kinds: Kinds,
@@ -104,7 +106,7 @@ impl From<Kinds> for GroupedKinds {
     }
 }
 
-/// The groups.
+/// The kinds of each group.
 static GROUPS: [Kinds; ALONE.len() + 11] = {
     let mut groups = [Kinds { ascii: 0, longer: 0 }; ALONE.len() + 11];
     let mut byte = 1;
@@ -116,10 +118,10 @@ static GROUPS: [Kinds; ALONE.len() + 11] = {
     groups
 };
 
-/// Characters that are a group each.
+/// Characters that form a group each.
 const ALONE: &[u8; 18] = b" \n\t\r\"\\'_-.,:;/()[]";
 
-/// The group of a byte.
+/// Returns the group of a byte.
 const fn group(byte: u8) -> u32 {
     let mut at = 0;
     while at < ALONE.len() {
@@ -144,13 +146,13 @@ const fn group(byte: u8) -> u32 {
     ALONE.len() as u32 + group
 }
 
-/// The path to a node is not text: no beginning of UTF-8, or with a zero.
+/// The path to a node is not text: it is no prefix of UTF-8, or contains a zero.
 const PATH_IS_NO_TEXT: u32 = 1 << 29;
-/// A node stands inside a character.
+/// A node is inside a character.
 const INSIDE: u32 = 1 << 30;
 /// Something below a node is not text.
 const NO_TEXT_BELOW: u32 = 1 << 31;
-/// What is said of the path to a node, and not of what comes below it.
+/// The flags of the path to a node, as opposed to those of the nodes below it.
 const WHATEVER: u32 = PATH_IS_NO_TEXT | INSIDE;
 
 /// The first bytes of characters beyond ASCII.
@@ -158,8 +160,9 @@ const FIRST_LEAD: u8 = 0xC2;
 const LAST_LEAD: u8 = 0xF4;
 const LEADS: usize = (LAST_LEAD - FIRST_LEAD + 1) as usize;
 
-/// Where a byte leads in UTF-8. Place 0 is between two characters; in 1 to 3 so many more bytes must follow, of any value; and
-/// in 4 to 7 the next byte is the second after `E0`, `ED`, `F0` or `F4`. Zero, which is in no [`Kinds`], leads nowhere.
+/// Returns the position in UTF-8 after a byte. 0 is between two characters; in 1 to 3, this many more continuation
+/// bytes must follow; in 4 to 7, the next byte is the second one after `E0`, `ED`, `F0` or `F4`. Zero, which is in no
+/// [`Kinds`], is rejected.
 #[inline]
 pub(crate) fn utf8(place: u8, byte: u8) -> Option<u8> {
     Some(match (place, byte) {
@@ -175,41 +178,41 @@ pub(crate) fn utf8(place: u8, byte: u8) -> Option<u8> {
     })
 }
 
-/// Tokens by the bytes that they contain.
+/// The tokens by the bytes that they contain.
 #[derive(Debug)]
 pub(crate) struct Bytes {
     nodes: Box<[Below]>,
-    /// The groups that occur below a node, and what is known of its path. PERF: a long walk asks at every node, and four bytes a node
-    /// stay in the cache.
+    /// The groups that occur below a node, and the flags of its path. PERF: a long walk reads this at every node, and
+    /// four bytes per node stay in the cache.
     groups: Box<[u32]>,
-    /// For each first byte of a longer character, the tokens with one.
+    /// For each first byte of a character beyond ASCII, the tokens that contain it.
     with_longer: Vec<Box<[u32]>>,
-    /// The tokens that are not the beginning of a text without zeros.
+    /// The tokens that are no prefix of a text without zeros.
     ill: Box<[u32]>,
-    /// For each class bit, the tokens with such a byte.
+    /// For each bit of [`class`], the tokens with such a byte.
     with: Vec<Box<[u32]>>,
-    /// The tokens that have at most so many characters, and at least one byte.
+    /// For each number of characters, the tokens with at most this many, and at least one byte.
     no_longer: Vec<Box<[u32]>>,
-    /// How many characters each token begins.
+    /// The number of characters that each token begins.
     lengths: Box<[u16]>,
-    /// Tokens with any of eight neighbouring kinds: first those of ASCII, then the longer ones.
+    /// The tokens with any of eight adjacent kinds: first those of ASCII, then the others.
     with_any: Vec<Box<[u32]>>,
 }
 
-/// What comes below a node of the trie. PERF: side by side, because a walk asks for all of it.
+/// A summary of everything below a node of the trie. PERF: stored together, because a walk reads all of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Below {
     /// The bytes on the edges.
     bytes: u128,
-    /// The first bytes of longer characters, as in [`Kinds`].
+    /// The first bytes of characters beyond ASCII, as in [`Kinds`].
     longer: u64,
-    /// How many bytes the longest token goes on, up to 254.
+    /// The number of further bytes of the longest token, up to 254.
     height: u8,
-    /// How many tokens there are.
+    /// The number of tokens.
     tokens: u32,
 }
 
-/// The bit of a byte. Zero, which no JSON text contains, shares its bit with everything beyond ASCII.
+/// Returns the bit of a byte. Zero, which no JSON text contains, shares its bit with everything beyond ASCII.
 #[inline]
 pub(crate) fn class(byte: u8) -> u128 {
     if byte < 0x80 { 1 << byte } else { 1 }
@@ -256,23 +259,23 @@ impl Bytes {
         }
     }
 
-    /// The tokens that contain a byte of ASCII.
+    /// Returns the tokens that contain a byte of ASCII.
     pub(crate) fn with(&self, byte: u8) -> &[u32] {
         &self.with[class(byte).trailing_zeros() as usize]
     }
 
-    /// The bytes below a node of the vocabulary's trie.
+    /// Returns the bytes below a node of the vocabulary's trie.
     #[inline]
     pub(crate) fn below(&self, node: TrieNode) -> u128 {
         self.nodes[node.index()].bytes
     }
 
-    /// The same for all nodes.
+    /// Returns the bytes below each node.
     pub(crate) fn all_below(&self) -> impl Iterator<Item = u128> {
         self.nodes.iter().map(|below| below.bytes)
     }
 
-    /// The kinds of characters below a node, if it stands between two characters and what comes below is text.
+    /// Returns the kinds of characters below a node, if it is between two characters and everything below is text.
     #[inline]
     pub(crate) fn kinds_below(&self, node: TrieNode) -> Option<Kinds> {
         let below = &self.nodes[node.index()];
@@ -280,19 +283,19 @@ impl Bytes {
         is_text.then_some(Kinds { ascii: below.bytes & !1, longer: below.longer })
     }
 
-    /// Whether the path to a node is the beginning of a text.
+    /// Checks whether the path to a node is a prefix of a text.
     #[inline]
     pub(crate) fn is_text(&self, node: TrieNode) -> bool {
         self.groups[node.index()] & PATH_IS_NO_TEXT == 0
     }
 
-    /// Whether a node stands between two characters.
+    /// Checks whether a node is between two characters.
     #[inline]
     pub(crate) fn is_between(&self, node: TrieNode) -> bool {
         self.groups[node.index()] & (PATH_IS_NO_TEXT | INSIDE) == 0
     }
 
-    /// Whether what comes below a node is text of no other characters than these.
+    /// Checks whether everything below a node is text made only of these characters.
     #[inline]
     pub(crate) fn has_only(&self, node: TrieNode, kinds: &GroupedKinds) -> bool {
         let groups = self.groups[node.index()];
@@ -304,13 +307,13 @@ impl Bytes {
         below.longer & !kinds.longer == 0 && below.bytes & !1 & !kinds.ascii == 0
     }
 
-    /// The tokens that consist of characters of these kinds; the last may be cut off.
+    /// Returns the tokens that consist of characters of these kinds; the last character may be incomplete.
     pub(crate) fn of_kinds(&self, kinds: Kinds) -> Vec<u32> {
         let mut words = self.no_longer[self.longest()].to_vec();
         let mut remove =
             |tokens: &[u32]| words.iter_mut().zip(tokens).for_each(|(word, tokens)| *word &= !tokens);
         remove(&self.ill);
-        // Zero is in no text. Eight kinds at once, where none of them is wanted.
+        // Zero is in no text. Eight kinds are removed at once where none of them is wanted.
         let wanted = (0..16)
             .map(|at| ((kinds.ascii | 1) >> (at * 8)) as u8)
             .chain((0..LEADS.div_ceil(8)).map(|at| (kinds.longer >> (at * 8)) as u8));
@@ -331,47 +334,47 @@ impl Bytes {
         words
     }
 
-    /// Those of some tokens that have at most so many characters.
+    /// Filters some tokens, keeping those that have at most `length` characters.
     pub(crate) fn no_longer(&self, words: &[u32], length: usize) -> Vec<u32> {
         let no_longer = &self.no_longer[length.min(self.longest())];
         words.iter().zip(no_longer).map(|(word, no_longer)| word & no_longer).collect()
     }
 
-    /// All tokens that write something.
+    /// Returns all tokens that have at least one byte.
     pub(crate) fn all(&self) -> &[u32] {
         &self.no_longer[self.longest()]
     }
 
-    /// How far the longest token goes on below a node of the vocabulary's trie.
+    /// Returns the number of further bytes of the longest token below a node of the vocabulary's trie.
     #[inline]
     pub(crate) fn height(&self, node: TrieNode) -> u8 {
         self.nodes[node.index()].height
     }
 
-    /// How many tokens there are below a node.
+    /// Returns the number of tokens below a node.
     #[inline]
     pub(crate) fn tokens_below(&self, node: TrieNode) -> u32 {
         self.nodes[node.index()].tokens
     }
 
-    /// The tokens with more characters than that.
+    /// Returns the tokens with more than `characters` characters.
     pub(crate) fn longer_than(&self, characters: usize) -> impl Iterator<Item = u32> {
         let short = &self.no_longer[characters.min(self.longest())];
         ones(self.no_longer[self.longest()].iter().zip(short).map(|(all, short)| all & !short))
     }
 
-    /// How many characters a token begins.
+    /// Returns how many characters a token begins.
     #[inline]
     pub(crate) fn length(&self, token: u32) -> u32 {
         u32::from(self.lengths[token as usize])
     }
 
-    /// No token has more characters than this.
+    /// Returns the greatest number of characters of a token.
     pub(crate) fn longest(&self) -> usize {
         self.no_longer.len() - 1
     }
 
-    /// The length of a bitset.
+    /// Returns the length of a bitset, in words.
     pub(crate) fn words(&self) -> usize {
         self.no_longer[0].len()
     }
@@ -385,7 +388,7 @@ impl Bytes {
     }
 }
 
-/// How many characters begin in some bytes.
+/// Counts the characters that begin in some bytes.
 fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| begins_character(**byte)).count()
 }
@@ -395,7 +398,8 @@ pub(crate) fn begins_character(byte: u8) -> bool {
     !(0x80..0xC0).contains(&byte)
 }
 
-/// Children come after their parents: one pass forward finds where in a character each node stands, and one from the end what comes below.
+/// Computes the summary of each node. Children come after their parents, so a forward pass finds the position of each
+/// node within a character, and a backward pass collects the bytes below.
 fn nodes(trie: &Trie) -> (Box<[Below]>, Box<[u32]>) {
     let mut places = vec![Some(0); trie.len()];
     for node in trie.nodes() {
@@ -418,7 +422,7 @@ fn nodes(trie: &Trie) -> (Box<[Below]>, Box<[u32]>) {
             all.longer |= below.longer | Kinds::of(byte).longer;
             all.tokens += below.tokens + trie.tokens(child).len() as u32;
             all.height = all.height.max(below.height.saturating_add(1).min(254));
-            // Bytes inside a character belong to its first one.
+            // Continuation bytes belong to the kind of the first byte.
             let begins = u32::from(begins_character(byte)) << group(byte);
             some |= groups[child.index()] & !WHATEVER | begins;
         }
@@ -428,7 +432,8 @@ fn nodes(trie: &Trie) -> (Box<[Below]>, Box<[u32]>) {
     (nodes.into(), groups.into())
 }
 
-/// Zero, or any byte beyond ASCII, is the first of the kinds, and not meant here.
+/// Unites the sets of eight adjacent kinds. Bit 0 of `with` (zero, or any byte beyond ASCII) is left out: it is no
+/// kind.
 fn with_any(with: &[Vec<u32>], with_longer: &[Vec<u32>]) -> Vec<Vec<u32>> {
     let union = |sets: &[Vec<u32>]| {
         let mut any = vec![0; with[0].len()];
@@ -447,7 +452,7 @@ mod tests {
 
     use super::*;
 
-    /// The paths to all nodes, by their numbers.
+    /// Returns the paths to all nodes, by their numbers.
     fn paths(trie: &Trie) -> Vec<Vec<u8>> {
         let mut paths = vec![Vec::new(); trie.len()];
         for node in trie.nodes() {

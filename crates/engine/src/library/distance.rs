@@ -1,19 +1,22 @@
-//! How far it is to the end: for each place of a program, a number of tokens in which it can be finished.
+//! Upper bounds on the distance to the end: for each place of a program, a number of tokens that is enough to finish
+//! it.
 //!
 //! ```text
 //!   "{" sp "\"name\"" sp ":" …          tokens  {"  name  ":  "  "}
 //!   ▲ 5 tokens from here                         └ 4 ┘└ 3 ┘ …
 //! ```
-//! The number is an upper bound with a promise: where it is n, some token leads to a place where it is n − 1 or less. So whoever
-//! has n tokens left and takes only such tokens will finish. It is not the least number, which [`super::shortest`] finds: no token is
-//! counted here that runs from one part of a grammar into the next. But it is quick to find, and adds up along a stack; if it says that there is time, there is.
+//! Where the bound is n, some token leads to a place where it is at most n − 1. So a text with n tokens left will be
+//! finished if it takes only such tokens. It is not the least number, which [`super::shortest`] finds, because tokens
+//! that run from one part of a grammar into the next are not counted. But it is quick to compute, and adds up along a
+//! stack. If it says that there is time, there is.
 //!
-//! * A **node** of the network: to the end of its machine. A literal is spelled in the fewest tokens, a call costs what the callee does.
-//!   All nodes are found by Knuth's generalisation of Dijkstra's algorithm: the nearest first, each once.
+//! * A **node** of the network: to the end of its machine. A literal is spelled in the fewest tokens, a call costs as
+//!   much as the callee. All nodes are found by Knuth's generalization of Dijkstra's algorithm: the nearest first, each
+//!   once.
 //! * A **leaf**: see [`super::leaf_distance`].
-//! * A **check** that a value is new costs what [`super::new_values`] says.
+//! * A **check** that a value is new: see [`super::new_values`].
 //!
-//! What is on a stack adds up, see [`crate::matcher`].
+//! The distances of a stack's frames add up, see [`crate::matcher`].
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,16 +30,16 @@ use super::new_values::NewValues;
 use crate::program::network::{Callee, MachineId, Network, Node, NodeId};
 use crate::program::{NetState, Place, Program};
 
-/// In larger networks, literals are spelled byte by byte.
+/// In networks with more nodes, literals are spelled byte by byte.
 const LARGE: usize = 400_000;
-/// How many nodes are looked at for the tokens that begin at one of them.
+/// The greatest number of nodes that are visited to find the tokens that begin at one of them.
 const SPELLING: usize = 96;
 
 /// The distances of one program with one vocabulary.
 #[derive(Debug)]
 pub(crate) struct Distances {
     to_end: ToEnd,
-    /// If no value had to be new: what a search for a way out goes by.
+    /// The distances if no value had to be new: a search for a way out is guided by them.
     unchecked: OnceLock<ToEnd>,
     leaves: LeafDistances,
     new_values: NewValues,
@@ -45,9 +48,9 @@ pub(crate) struct Distances {
 /// The distances in a network.
 #[derive(Debug)]
 pub(crate) struct ToEnd {
-    /// From a node to the end of its machine.
+    /// From each node to the end of its machine.
     nodes: Box<[u32]>,
-    /// Through a machine.
+    /// From the start to the end of each machine.
     machines: Box<[u32]>,
 }
 
@@ -59,7 +62,7 @@ impl Distances {
         Self { to_end, unchecked: OnceLock::new(), leaves, new_values }
     }
 
-    /// The same as [`Self::state`] and [`Self::rounds`] if no value had to be new.
+    /// Returns the distances for [`ToEnd::state`] and [`ToEnd::rounds`] if no value had to be new.
     pub(crate) fn unchecked(&self, program: &Program, vocabulary: &Vocabulary) -> &ToEnd {
         self.unchecked.get_or_init(|| ToEnd::new(program, &self.leaves, None, vocabulary))
     }
@@ -73,17 +76,17 @@ impl Distances {
         parts.map(ToEnd::heap_bytes).sum::<usize>() + self.leaves.heap_bytes()
     }
 
-    /// What values cost that must be new.
+    /// Returns the costs of values that must be new.
     pub(crate) fn new_values(&self) -> &NewValues {
         &self.new_values
     }
 
-    /// From a state to the end of its machine.
+    /// Returns the distance from a state to the end of its machine.
     pub(crate) fn state(&self, program: &Program, state: NetState) -> u32 {
         self.to_end.state(program, state)
     }
 
-    /// For so many more rounds of a machine.
+    /// Returns the distance for `rounds` more rounds of a machine.
     pub(crate) fn rounds(&self, machine: MachineId, rounds: u32) -> u32 {
         self.to_end.rounds(machine, rounds)
     }
@@ -106,7 +109,7 @@ impl ToEnd {
         size_of_val(&*self.nodes) + size_of_val(&*self.machines)
     }
 
-    /// From a state to the end of its machine.
+    /// Returns the distance from a state to the end of its machine.
     pub(crate) fn state(&self, program: &Program, state: NetState) -> u32 {
         if let Some(node) = state.node() {
             return self.nodes[node.index()];
@@ -121,7 +124,7 @@ impl ToEnd {
         }
     }
 
-    /// For so many more rounds of a machine.
+    /// Returns the distance for `rounds` more rounds of a machine.
     pub(crate) fn rounds(&self, machine: MachineId, rounds: u32) -> u32 {
         match self.machines[machine.index()] {
             NEVER if rounds > 0 => NEVER,
@@ -133,13 +136,13 @@ impl ToEnd {
 /// Finds the distances of nodes, the nearest first.
 struct NodeSearch<'n> {
     network: &'n Network,
-    /// Through each leaf.
+    /// The distance from the start to the end of each leaf.
     leaves: &'n [u32],
-    /// What values cost that must be new; nothing if that does not matter.
+    /// The costs of values that must be new; `None` if they are ignored.
     new_values: Option<&'n NewValues>,
     nodes: Vec<u32>,
     machines: Vec<u32>,
-    /// Who comes to a node by one token, by a split or by a call; whose start it is.
+    /// The predecessors of each node by one token, a split or a call; and the machines that start at it.
     before: Grouped<NodeId>,
     starts: Grouped<MachineId>,
     /// The calls of each machine.
@@ -227,7 +230,7 @@ impl<'n> NodeSearch<'n> {
         }
     }
 
-    /// Through a callee, as far as that is known.
+    /// Returns the distance through a callee, as far as it is known.
     fn call(&self, node: NodeId, callee: Callee) -> u32 {
         match callee {
             Callee::Leaf(leaf) => self.leaves[leaf.index()],
@@ -246,7 +249,7 @@ impl<'n> NodeSearch<'n> {
     }
 }
 
-/// The nodes that one token leads to from a byte node, along bytes and splits.
+/// Finds the nodes that one token leads to from a byte node, along bytes and splits.
 fn spellings(network: &Network, trie: &Trie, from: NodeId, mut found: impl FnMut(NodeId)) {
     let is_large = network.nodes.len() > LARGE;
     let mut work = vec![(from, Trie::ROOT)];
@@ -259,7 +262,7 @@ fn spellings(network: &Network, trie: &Trie, from: NodeId, mut found: impl FnMut
                 let children = (low..=high).filter_map(|byte| trie.child(place, byte));
                 for (count, child) in children.enumerate() {
                     ends |= !trie.tokens(child).is_empty();
-                    // Of a class, a few members stand for all.
+                    // A few members represent a whole class.
                     if count < 4 && !is_large && !trie.children(child).is_empty() {
                         work.push((next, child));
                     }

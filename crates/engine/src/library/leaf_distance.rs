@@ -1,7 +1,7 @@
-//! How many tokens it takes to the end of a leaf.
+//! Computes how many tokens it takes to the end of a leaf.
 //!
-//! It is counted byte by byte, counters included, so the bytes that are tokens by themselves are needed. Vocabularies that lack some of
-//! them are small or strange; for those each leaf is searched token by token.
+//! Distances are counted byte by byte, counters included, by means of the bytes that are tokens. Vocabularies that lack
+//! some of these bytes are small or unusual; with them each leaf is searched token by token.
 
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,28 +15,28 @@ use crate::count::Count;
 use crate::leaf::{Action, Automaton, JSON_BODY, Leaf, LeafState, Text, TextNext, json_string};
 use crate::program::{At, LeafId, Program};
 
-/// There is no way to the end.
+/// The end cannot be reached.
 pub(crate) const NEVER: u32 = u32::MAX;
-/// How many states of a leaf are searched.
+/// The greatest number of states of a leaf that a search visits.
 const SEARCH: usize = 20_000;
-/// How many distances that were searched are kept.
+/// The greatest number of searched distances that are kept.
 const SEARCHED: usize = 1 << 20;
-/// How many distances a leaf's table may hold.
+/// The greatest number of distances in a leaf's table.
 const TABLE: usize = 1 << 20;
-/// A vocabulary up to this size is searched token by token.
+/// Vocabularies up to this size are searched token by token.
 const SMALL: usize = 8_192;
-/// The bytes of UTF-8.
+/// The bytes that occur in UTF-8.
 const UTF8: [(u8, u8); 2] = [(0x00, 0xBF), (0xC2, 0xF4)];
 
 /// The distances of the leaves of one program with one vocabulary.
 #[derive(Debug)]
 pub(crate) struct LeafDistances {
-    /// By leaf; nothing for those that are searched.
+    /// The table of each leaf; `None` for those that are searched.
     leaves: Box<[Option<Table>]>,
-    /// What was found by searching, by leaf, state and count.
+    /// The distances that were found by searching, by leaf, state and count.
     searched: ClearingMap<InLeaf, u32>,
     singles: ByteSet,
-    /// For vocabularies without some bytes: all tokens.
+    /// All tokens, for small vocabularies without some bytes.
     tokens: Option<Box<[Box<[u8]>]>>,
 }
 
@@ -66,12 +66,12 @@ impl LeafDistances {
         Self { leaves: leaves.into(), searched: ClearingMap::new([], SEARCHED), singles, tokens }
     }
 
-    /// The bytes that are tokens.
+    /// Returns the bytes that are tokens.
     pub(super) fn singles(&self) -> ByteSet {
         self.singles
     }
 
-    /// Whether leaves can be written byte by byte.
+    /// Checks whether leaves can be written byte by byte.
     pub(super) fn is_by_bytes(&self) -> bool {
         self.tokens.is_none()
     }
@@ -81,7 +81,7 @@ impl LeafDistances {
         size_of_val(&*self.leaves) + self.leaves.iter().flatten().map(rows).sum::<usize>()
     }
 
-    /// From a place in a leaf to its end.
+    /// Returns the distance from a place in a leaf to its end.
     pub(crate) fn leaf(&self, program: &Program, leaf: LeafId, state: LeafState, count: u32) -> u32 {
         match (program.leaf(leaf), &self.leaves[leaf.index()]) {
             (Leaf::Text(text), _) if text.is_except() && self.tokens.is_none() => {
@@ -99,7 +99,8 @@ impl LeafDistances {
         }
     }
 
-    /// The greatest distance of a state of a leaf that has begun so many units, or more; [`NEVER`] if that is not known.
+    /// Returns the greatest distance of a state of a leaf that has begun at least `count` units; [`NEVER`] if that is
+    /// not known.
     pub(crate) fn farthest(&self, program: &Program, leaf: LeafId, count: u32) -> u32 {
         match (program.leaf(leaf), &self.leaves[leaf.index()]) {
             (Leaf::Text(text), _) if text.is_except() && self.tokens.is_none() => {
@@ -114,7 +115,7 @@ impl LeafDistances {
         }
     }
 
-    /// Through a leaf, which takes a byte at least.
+    /// Returns the distance through a leaf, which takes at least a byte.
     pub(super) fn through(&self, program: &Program, leaf: LeafId) -> u32 {
         let start = program.leaf(leaf).start();
         if !program.leaf(leaf).is_nullable() {
@@ -125,7 +126,8 @@ impl LeafDistances {
         moves.map(behind).min().unwrap_or(NEVER)
     }
 
-    /// In a string that must not be one of some words: if its quote would complete one, one more character is enough.
+    /// Returns the distance in a string that must not be one of some words: if its quote would complete one, one more
+    /// character is enough.
     fn except(&self, program: &Program, text: &Text, state: LeafState) -> u32 {
         let string = json_string();
         let spelling = text.spelling(state);
@@ -137,7 +139,7 @@ impl LeafDistances {
             };
         }
         if spelling != JSON_BODY {
-            // What is left of the escape or character, the quote, and perhaps a character before it.
+            // The rest of the escape or character, the quote, and possibly a character before it.
             return self.leaf(program, program.plain_string(), spelling, 0).saturating_add(1);
         }
         if !matches!(text.next(state, b'"'), TextNext::Dead) {
@@ -148,7 +150,7 @@ impl LeafDistances {
         if other.difference(text.on_list(state)).is_empty() { NEVER } else { 2 }
     }
 
-    /// Looks for the end of a leaf, breadth first.
+    /// Searches for the end of a leaf, breadth-first.
     fn search(&self, program: &Program, leaf: LeafId, state: LeafState, count: u32) -> u32 {
         let key = (leaf, state, count);
         if let Some(found) = self.searched.get(&key) {
@@ -176,7 +178,7 @@ impl LeafDistances {
         NEVER
     }
 
-    /// Where one token leads inside a leaf.
+    /// Returns the places that one token leads to inside a leaf.
     fn moves(&self, program: &Program, leaf: LeafId, state: LeafState, count: u32) -> Vec<InLeaf> {
         let mut found = FxHashSet::default();
         let mut read = |bytes: &[u8]| {
@@ -197,7 +199,7 @@ impl LeafDistances {
 /// A place in a leaf, and the units that it has begun.
 pub(crate) type InLeaf = (LeafId, LeafState, u32);
 
-/// Where a byte leads inside a leaf.
+/// Returns the place after a byte, if it is inside the leaf.
 pub(super) fn after(program: &Program, (leaf, state, count): InLeaf, byte: u8) -> Option<InLeaf> {
     match program.step_leaf(leaf, state, Count::of(count), byte)? {
         (At::Leaf(leaf, state), count) => Some((leaf, state, count.single()?)),
@@ -212,14 +214,14 @@ fn is_end(program: &Program, leaf: LeafId, state: LeafState, count: u32) -> bool
     }
 }
 
-/// The distances of an automaton's states, in bytes, by the number of units that must still begin.
+/// The distances of an automaton's states in bytes, by the number of units that must still begin.
 #[derive(Clone, Debug)]
 struct Table {
     /// For 0, 1, … units: the distance of each state, and the units that begin on the way.
     rows: Vec<Box<[(u32, u32)]>>,
-    /// The same for the farthest state of each row and of those before it: a token may begin more units than one.
+    /// For each row, the farthest state of this row and those before it: a token may begin more than one unit.
     farthest: Vec<(u32, u32)>,
-    /// If all further rows are the last one and a constant for each: that constant.
+    /// If each further row is the one before plus a constant: that constant.
     even: Option<u32>,
 }
 
@@ -234,18 +236,18 @@ impl Table {
         table
     }
 
-    /// Whether the table knows the distances for so many units.
+    /// Checks whether the table knows the distances for this many units.
     fn reaches(&self, units: u32) -> bool {
         self.even.is_some() || (units as usize) < self.rows.len()
     }
 
-    /// Nothing must begin any more.
+    /// Computes the row in which no more units must begin.
     fn first(automaton: &Automaton, edges: &Edges) -> Box<[(u32, u32)]> {
         let ends = automaton.live_states().filter(|state| automaton.is_accepting(*state));
         edges.nearest(ends.map(|state| ((0, 0), state)), |_| true)
     }
 
-    /// One more unit must begin: pass on to a unit, and then as in the last row.
+    /// Adds the row for one more unit: move to the next unit, and continue as in the last row.
     fn add(&mut self, edges: &Edges) {
         let Some(last) = self.rows.last() else { return };
         let begins = edges.list.iter().filter(|edge| edge.action == Action::Unit);
@@ -254,7 +256,8 @@ impl Table {
             (tokens != NEVER).then(|| ((tokens + 1, units + 1), edge.from))
         });
         let row = edges.nearest(starts, |action| action == Action::Pass);
-        // If a row is the one before and a constant, all that follow are: each is the same function of the one before.
+        // If a row is the one before plus a constant, so are all further rows: each is the same function of the one
+        // before.
         let mut steps = row.iter().zip(last).map(|(new, old)| match (new.0, old.0) {
             (NEVER, NEVER) => None,
             (new_tokens, old_tokens) => {
@@ -279,7 +282,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// The distance of a state if so many units must still begin, and how many begin on the way.
+    /// Returns the distance of a state if `need` units must still begin, and how many begin on the way.
     fn from(&self, state: LeafState, need: u32) -> (u32, u32) {
         self.beyond(need, |at| self.rows[at].get(state.index()).copied().unwrap_or((NEVER, 0)))
     }
@@ -302,10 +305,10 @@ impl Table {
     }
 }
 
-/// The steps of an automaton, each once however many bytes it has.
+/// The steps of an automaton, without duplicates for several bytes.
 struct Edges {
     states: usize,
-    /// By their targets.
+    /// Sorted by target.
     list: Vec<Edge>,
 }
 
@@ -333,7 +336,7 @@ impl Edges {
         Self { states: automaton.len(), list: edges }
     }
 
-    /// The least distances, given those of some states, along the steps with some actions.
+    /// Computes the least distances, given those of some states, along the steps whose actions are allowed.
     fn nearest(
         &self,
         known: impl Iterator<Item = ((u32, u32), LeafState)>,

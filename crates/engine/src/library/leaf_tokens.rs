@@ -1,19 +1,19 @@
-//! What a vocabulary does in one state of a leaf, worked out once and shared by all grammars.
+//! The effect of every token in one state of a leaf, computed once and shared by all grammars.
 //!
-//! Take a state of a leaf and read a token from it, byte by byte. Either the leaf is still alive at the token's end –
-//! then the token is *inner*, and allowed whatever follows the leaf – or there is one first byte on which the
-//! leaf dies. The token is then allowed only if the leaf could end right there and what is left of the token, its
-//! *rest*, can begin what follows:
+//! Take a state of a leaf and read a token from it, byte by byte. If the leaf is still alive at the token's end, the
+//! token is *inner*: it is allowed, no matter what follows the leaf. Otherwise there is a first byte on which the leaf
+//! dies. Then the token is allowed only if the leaf may end right there and the rest of the token, its *suffix*, can
+//! begin what follows:
 //!
 //! ```text
 //!   state: inside a JSON string        token  hello      inner
 //!                                      token  o", "      dies on the comma; the rest is  , "
 //! ```
-//! (The leaf might also end *before* it must. That matters only if what follows can begin with a byte by which the leaf
-//! could go on; [`crate::leaf::Automaton::open`] lists those bytes, and where the two overlap the plain walk is
-//! taken instead.)
+//! (The leaf may also end *before* it has to. That matters only if what follows can begin with a byte that the leaf
+//! could also take. [`crate::leaf::Automaton::open`] lists those bytes; where the two sets overlap, the plain walk is
+//! used instead.)
 //!
-//! Most tokens are inner, and suffixes repeat: the 1,301 tokens of Llama 3.1 that hold a closing quote have 576
+//! Most tokens are inner, and suffixes repeat: the 1,301 tokens of Llama 3.1 that contain a closing quote have 576
 //! distinct ones. So a mask is one shared bitset and a short walk over a small trie of suffixes.
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -30,25 +30,25 @@ use super::safe_chars::{SafeChars, first};
 use crate::leaf::{Action, Automaton, LeafState};
 use crate::tuning::{FastPath, may_take, tuning};
 
-/// Tokens read from one state of one leaf.
+/// The tokens, read from one state of one leaf.
 #[derive(Debug)]
 pub(crate) struct LeafTokens {
-    /// The tokens that stay in the state's loop, if it is a wide one.
+    /// The tokens made of the characters on which the state has a loop, if there are enough such characters.
     pub(super) run: Option<Run>,
-    /// The other inner tokens, ascending by the number of units that they begin and that must begin after them.
+    /// The other inner tokens, ascending by their units: those that they begin, and those that must begin after them.
     pub(super) inner: Box<[u32]>,
-    /// Where the tokens with at most `k` units end in `inner`.
+    /// For each `k`, the end of the tokens with at most `k` units in `inner`.
     pub(super) inner_ends: Box<[u32]>,
-    /// All inner tokens with at most `k` units, as a bitset; the last is all of them.
+    /// For each `k`, all inner tokens with at most `k` units, as a bitset. The last one contains all inner tokens.
     pub(super) bitsets: Box<[OnceLock<Words>]>,
-    /// The tokens that end exactly where a counted part is closed, with their units, ascending by units.
+    /// The tokens whose last byte closes a counted part, with their units, ascending by units.
     pub(super) closing: Box<[(u32, u32)]>,
-    /// All inner and all closing tokens: what is allowed whatever follows, if units do not matter.
+    /// All inner and all closing tokens: those that are allowed no matter what follows, if units do not matter.
     pub(super) unbounded: OnceLock<Words>,
     pub(crate) boundaries: Boundaries,
 }
 
-/// Tokens that consist of characters by which a state leads to itself.
+/// Tokens that consist of characters on which a state has a loop.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) words: Words,
@@ -58,24 +58,24 @@ pub(super) struct Run {
     pub(super) tail: u32,
 }
 
-/// Some tokens, in the form that suits their number.
+/// Some tokens, as a bitset or a list.
 pub(crate) enum Tokens<'e> {
     Many(&'e Words),
     Few(&'e [u32]),
 }
 
-/// Where tokens leave the leaf.
+/// The places in tokens where they leave the leaf.
 #[derive(Debug, Default)]
 pub(crate) struct Boundaries {
-    /// Nodes of the trie at which the leaf can end, with the units begun before.
+    /// The nodes of the trie at which the leaf can end, with the units begun before.
     nodes: Vec<(TrieNode, u32)>,
-    /// The bytes by which tokens go on behind them.
+    /// The bytes with which tokens continue after these nodes.
     bytes: ByteSet,
-    /// Suffixes by their first byte.
+    /// The suffixes by their first byte.
     suffixes: OnceLock<Box<[OnceLock<Suffixes>]>>,
 }
 
-/// A trie with a number of its own, by which things can be remembered about it. The vocabulary's has number 0.
+/// A trie with a unique number, by which caches refer to it. The vocabulary's trie has number 0.
 #[derive(Debug)]
 pub(crate) struct NumberedTrie {
     pub(crate) trie: Trie,
@@ -92,10 +92,10 @@ impl NumberedTrie {
 /// The suffixes that begin with one byte.
 #[derive(Debug)]
 enum Suffixes {
-    /// As tries of their own, in which equal suffixes of different tokens are one.
+    /// As separate tries, in which equal suffixes of different tokens are merged.
     Tries(Box<SuffixTries>),
-    /// The nodes that the byte leads to in the trie that was read, with the units begun before, ascending: where there are a few large subtrees, as
-    /// behind a space, copying them costs more than it saves.
+    /// The nodes that the byte leads to in the trie that was read, with the units begun before, ascending. Used where
+    /// there are a few large subtrees, as after a space: copying them would cost more than it saves.
     Nodes(Box<[(TrieNode, u32)]>),
 }
 
@@ -110,13 +110,13 @@ pub(crate) enum SuffixSource<'e> {
 #[derive(Debug)]
 struct SuffixTries {
     all: NumberedTrie,
-    /// The units begun before them, the fewest and the most.
+    /// The least and the greatest number of units begun before them.
     units: (u32, u32),
-    /// By the units, ascending; worked out where some of them are too few or too many.
+    /// The suffixes by number of units, ascending. Computed when some of them have too few or too many.
     by_units: OnceLock<Box<[(u32, NumberedTrie)]>>,
 }
 
-/// A suffix while they are collected: a part of their common text, and its token.
+/// A suffix during collection: a range of the common text, and its token.
 struct Suffix {
     units: u32,
     start: usize,
@@ -124,7 +124,7 @@ struct Suffix {
     token: u32,
 }
 
-/// Suffixes, and the text that they are parts of.
+/// Suffixes, and the text that contains them.
 struct Gathered {
     text: Vec<u8>,
     suffixes: Vec<Suffix>,
@@ -148,56 +148,56 @@ impl Gathered {
     }
 }
 
-/// How the leaf stands behind a node.
+/// The state of the leaf after a node.
 struct Standing {
     node: TrieNode,
     state: LeafState,
     units: u32,
-    /// How many characters have begun.
+    /// The number of characters that have begun.
     characters: u32,
-    /// A counted part has been closed.
+    /// Whether a counted part has been closed.
     closed: bool,
-    /// Only characters have been read that are known to be allowed.
+    /// Whether all characters so far are known to be allowed.
     looping: bool,
-    /// The leaf may end here, and it is not yet known that some token leaves it here.
+    /// Whether the leaf may end here and no boundary has been recorded for this node yet.
     may_end: bool,
 }
 
-/// What is found while tokens are read.
+/// Receives what is found while tokens are read.
 pub(super) trait Found {
-    /// The tokens of a node, with the state there, the units begun, and whether a counted part was closed.
+    /// Takes the tokens of a node, with the state there, the units begun, and whether a counted part was closed.
     fn at(&mut self, tokens: &[u32], state: LeafState, units: u32, closed: bool);
-    /// The tokens below a node up to which so many characters begin: none of them leaves the leaf.
+    /// Takes all tokens below a node, none of which leaves the leaf. `characters` have begun up to the node.
     fn below(&mut self, node: &Visited<'_>, state: LeafState, units: u32, characters: u32);
 }
 
-/// What is known of a whole vocabulary, so that it need not be read.
+/// What is known of a whole vocabulary, so that parts of it need not be read.
 pub(super) struct Known<'b> {
     pub(super) bytes: &'b Bytes,
     pub(super) safe_chars: &'b mut SafeChars,
-    /// Tokens of these characters are inner, up to so many characters, and not to be found.
+    /// Tokens of these characters, up to `longest` of them, are known to be inner and are not reported.
     pub(super) kinds: Kinds,
     pub(super) longest: usize,
-    /// Characters on which they die without leaving anything behind.
+    /// Characters on which such tokens die without a suffix.
     pub(super) dead: Kinds,
 }
 
 impl<'b> Known<'b> {
-    /// For a part of the vocabulary: everything is to be found.
+    /// For a part of the vocabulary: nothing is known, all tokens are reported.
     pub(super) fn below(bytes: &'b Bytes, safe_chars: &'b mut SafeChars) -> Self {
         let (kinds, dead) = (Kinds::default(), Kinds::default());
         Self { bytes, safe_chars, kinds, longest: usize::MAX, dead }
     }
 
-    /// Whether all tokens below a node, which comes between two characters, stay in the state.
+    /// Checks whether all tokens below a node stay in the state. The node must be between two characters.
     #[inline]
     fn stays(&mut self, automaton: &Automaton, state: LeafState, node: TrieNode) -> bool {
         self.bytes.has_only(node, self.safe_chars.loops(automaton, state))
     }
 }
 
-/// Reads every token below a node of a trie, from `state`: the part of the trie where the leaf is alive. For the trie of
-/// the vocabulary, what is known is not read.
+/// Reads every token below a node of a trie from `state`, as far as the leaf is alive. For the vocabulary's trie,
+/// tokens that are `known` are skipped.
 pub(super) fn read(
     automaton: &Automaton,
     state: LeafState,
@@ -223,7 +223,7 @@ pub(super) fn read(
         known,
         longest,
         passed_by: passed_by.into(),
-        // Bytes inside a character, too.
+        // Including continuation bytes.
         known_bytes: first.leads().chain(0x80..0xC0).collect(),
         boundaries: Boundaries::default(),
         found,
@@ -237,7 +237,7 @@ struct LeafReader<'r, F> {
     automaton: &'r Automaton,
     trie: &'r Trie,
     known: Option<Known<'r>>,
-    /// How many characters a token may have that is known.
+    /// The greatest number of characters of a token that is known.
     longest: usize,
     passed_by: GroupedKinds,
     known_bytes: ByteSet,
@@ -294,10 +294,10 @@ impl<F: Found> Reader for LeafReader<'_, F> {
     }
 }
 
-/// Notes tokens with their units; they are sorted by counting, at the end.
+/// Collects tokens with their units. They are sorted by counting, at the end.
 struct Sorter<'b> {
     automaton: &'b Automaton,
-    /// If the characters of loops are units.
+    /// Present if the characters of loops are units.
     bytes: Option<&'b Bytes>,
     inner: Vec<(u32, u32)>,
     closing: Vec<(u32, u32)>,
@@ -322,7 +322,7 @@ impl Found for Sorter<'_> {
 }
 
 impl LeafTokens {
-    /// Reads a whole vocabulary. What stays in the state's loop is known without reading it.
+    /// Reads a whole vocabulary. Tokens that stay in the state's loop are known without reading them.
     pub(crate) fn new(
         automaton: &Automaton,
         safe_chars: &mut SafeChars,
@@ -333,7 +333,8 @@ impl LeafTokens {
         let counts = automaton.counts();
         let kinds = safe_chars.loops(automaton, state).kinds;
         let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
-        // Inside a string nothing can end, so tokens that die there leave nothing behind. What stays in the loop dies where the loop does.
+        // Nothing can end inside a string, so tokens that die there have no suffix. After characters of the loop, a
+        // token dies on the same characters as in the state itself.
         let dead = if automaton.is_string() {
             Kinds::ALL.without(first(automaton, state))
         } else {
@@ -346,7 +347,7 @@ impl LeafTokens {
         }
         let tail = automaton.tail(state);
         entry.run = Some(Run { words: bytes.of_kinds(kinds).into(), counts, tail });
-        // A bitset for each number of units that tells tokens apart.
+        // One bitset for each number of units that distinguishes tokens.
         let most = tail as usize + if counts { bytes.longest() } else { 0 };
         let last = entry.inner_ends[entry.inner_ends.len() - 1];
         let mut ends = core::mem::take(&mut entry.inner_ends).into_vec();
@@ -382,7 +383,7 @@ impl LeafTokens {
             inner[ends[units as usize] as usize] = token;
             ends[units as usize] += 1;
         }
-        // Each bucket has moved to its own end; the last number counts everything.
+        // Each bucket's entry has moved to its end, so the last one counts everything.
         ends.truncate(buckets);
         Self {
             run: None,
@@ -395,8 +396,8 @@ impl LeafTokens {
         }
     }
 
-    /// For a state with room for any token: inner tokens as a bitset, more of them, and those that close, with their units
-    /// ([`super::unbounded`]).
+    /// Creates the entry of a state with room for any token ([`super::unbounded`]), from inner tokens as a bitset
+    /// (`run`), further inner tokens, and closing tokens with their units.
     pub(crate) fn free(
         run: Option<Vec<u32>>,
         inner: Vec<u32>,
@@ -426,7 +427,7 @@ impl LeafTokens {
         }
     }
 
-    /// The inner tokens for which there is room for `room` units.
+    /// Returns the inner tokens with at most `room` units.
     pub(crate) fn inner(&self, room: u32, bytes: &Bytes) -> Tokens<'_> {
         let at = (room as usize).min(self.inner_ends.len() - 1);
         let few = &self.inner[..self.inner_ends[at] as usize];
@@ -437,13 +438,13 @@ impl LeafTokens {
         }
     }
 
-    /// The same as a list, for an entry that was read below a node.
+    /// Like [`Self::inner`], as a list. Only for an entry that was read below a node.
     pub(crate) fn list(&self, room: u32) -> &[u32] {
         let at = (room as usize).min(self.inner_ends.len() - 1);
         &self.inner[..self.inner_ends[at] as usize]
     }
 
-    /// The inner and the closing tokens as one bitset, if they are many.
+    /// Returns the inner and the closing tokens as one bitset, if there are many.
     pub(crate) fn unbounded(&self, bytes: &Bytes) -> Option<&Words> {
         if let Some(words) = self.unbounded.get() {
             return Some(words);
@@ -462,7 +463,7 @@ impl LeafTokens {
         })
     }
 
-    /// All that there is of many tokens, in an entry for a state with room for any token.
+    /// Returns the bitset of all tokens, if the entry is that of a state with room for any token and has many.
     fn free_words(&self) -> Option<&Words> {
         if self.run.is_none() && self.inner.is_empty() { self.unbounded.get() } else { None }
     }
@@ -492,7 +493,7 @@ impl LeafTokens {
         })
     }
 
-    /// Builds the bitsets for few units now, because they are the ones that take long.
+    /// Builds the bitsets for small numbers of units in advance, because they take the longest.
     pub(crate) fn prepare(&self, bytes: &Bytes) {
         for room in 0..self.bitsets.len().min(tuning().prepared_units) {
             self.inner(room as u32, bytes);
@@ -500,7 +501,7 @@ impl LeafTokens {
         self.unbounded(bytes);
     }
 
-    /// The tokens that close the counted part with their last byte, having begun `need` to `room` units.
+    /// Returns the tokens whose last byte closes the counted part after `need` to `room` units.
     pub(crate) fn closing(&self, need: u32, room: u32) -> impl Iterator<Item = u32> {
         let from = self.closing.partition_point(|&(units, _)| units < need);
         self.closing[from..].iter().take_while(move |&&(units, _)| units <= room).map(|&(_, token)| token)
@@ -509,7 +510,7 @@ impl LeafTokens {
     pub(crate) fn heap_bytes(&self) -> usize {
         let run = self.run.iter().map(|run| &run.words);
         let bitsets = self.bitsets.iter().chain([&self.unbounded]).filter_map(OnceLock::get).chain(run);
-        // Some are the same.
+        // Some of them are shared.
         let mut bitsets: SmallVec<[&Words; 8]> = bitsets.collect();
         bitsets.sort_unstable_by_key(|words| words.as_ptr());
         bitsets.dedup_by_key(|words| words.as_ptr());
@@ -523,7 +524,7 @@ impl LeafTokens {
 }
 
 impl Boundaries {
-    /// The nodes and the bytes behind them, from which everything else follows.
+    /// Returns the nodes and the bytes after them, from which everything else is derived.
     pub(super) fn parts(&self) -> (&[(TrieNode, u32)], &ByteSet) {
         (&self.nodes, &self.bytes)
     }
@@ -532,7 +533,7 @@ impl Boundaries {
         Self { nodes, bytes, suffixes: OnceLock::new() }
     }
 
-    /// A node at which the leaf ends, and the bytes behind it, if there are any.
+    /// Adds a node at which the leaf ends, if there are bytes after it.
     pub(crate) fn add<'b>(&mut self, node: TrieNode, units: u32, bytes: impl IntoIterator<Item = &'b u8>) {
         let mut bytes = bytes.into_iter().peekable();
         if bytes.peek().is_some() {
@@ -541,13 +542,13 @@ impl Boundaries {
         }
     }
 
-    /// The bytes that suffixes can begin with.
+    /// Returns the bytes that suffixes can begin with.
     #[inline]
     pub(crate) fn bytes(&self) -> &ByteSet {
         &self.bytes
     }
 
-    /// The suffixes that begin with `byte`, for boundaries after `need` to `room` units.
+    /// Returns the suffixes that begin with `byte`, for boundaries after `need` to `room` units.
     pub(crate) fn suffixes<'e>(
         &'e self,
         byte: u8,
@@ -602,7 +603,7 @@ impl Boundaries {
 
     /// Collects the suffixes that begin with a byte, from the trie that was read.
     fn gather(&self, byte: u8, trie: &Trie) -> Gathered {
-        // PERF: all suffixes in one buffer; there may be thousands.
+        // PERF: all suffixes are in one buffer; there may be thousands.
         let (mut text, mut path) = (Vec::new(), Vec::new());
         let mut found: Vec<Suffix> = Vec::new();
         let mut work = Vec::new();
@@ -643,7 +644,7 @@ impl Boundaries {
     }
 }
 
-/// The same for tokens with their units.
+/// Adds tokens with their units to a bitset.
 fn set_closing(words: &mut [u32], closing: &[(u32, u32)]) {
     for &(_, token) in closing {
         words[token as usize / 32] |= 1 << (token % 32);
@@ -664,7 +665,7 @@ mod tests {
             "  a", ",", ", a", "-",
         ];
         let mut builder = VocabularyBuilder::new();
-        // Enough words behind one space for a bitset.
+        // Enough words after one space for a bitset.
         let words = (0..200).map(|n| {
             format!(" w{}", "abcdefgh".repeat(n / 26) + &char::from(b'a' + (n % 26) as u8).to_string())
         });
@@ -675,7 +676,7 @@ mod tests {
         builder.finish().expect("it is right")
     }
 
-    /// `[a-zé]+`, and `[a-zé]*` in which letters are counted.
+    /// `[a-zé]+`, and `[a-zé]*` with letters as units.
     fn automata() -> [Automaton; 2] {
         let mut e = Exprs::new();
         let letter = e.chars([('a', 'z'), ('é', 'é')]);

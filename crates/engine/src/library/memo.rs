@@ -1,15 +1,15 @@
-//! Masks that were computed before, by what their computation looked at.
+//! A cache of masks, keyed by what their computation looked at.
 //!
 //! The mask of a thread depends on its state, on its counters as far as a single token can see, and on the top of its
-//! stack – as deep as some token reaches when it runs out of one rule and into what follows. How deep that is,
-//! only the computation finds out. So the memo is a tree: from a state one comes to a mask, or to "look at this node of the
-//! stack", and so on. Where stacks fork, a node has several frames, which are interned as one.
+//! stack, as deep as some token reaches when it runs out of one rule into what follows. Only the computation finds out
+//! how deep that is. So the memo is a tree: a state leads to a mask, or to "look at this node of the stack", and so on.
+//! Where stacks fork, a node has several frames, which are interned as one.
 //!
 //! ```text
 //!   state 17 ──▶ look at 0 ── frame A ──▶ mask
 //!                     └────── frame B ──▶ look at 1 ── frames C, D ──▶ mask
 //! ```
-//! Thus the inside of a string in a list, five levels deep, shares its mask with the one at level four.
+//! So the inside of a string in a list, five levels deep, shares its mask with the one at level four.
 
 use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -26,16 +26,16 @@ use crate::tuning::{FastPath, may_take, tuning};
 /// One part of a mask; a mask is the union of a few.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
-    /// These tokens, in no order, perhaps some of them twice.
+    /// These tokens, in any order and possibly with duplicates.
     List(Box<[u32]>),
     /// All tokens of a shared bitset, and these.
     Shared { base: Words, more: Box<[u32]> },
-    /// A bitset that is nearly one of before.
+    /// A bitset that is close to an earlier one.
     Difference(Difference),
 }
 
-/// The tokens of a bitset, less some, and some more. Masks of one grammar differ in a few tokens: of 295 bitsets of a grammar for Cypher, nine in ten differ in
-/// fewer than 250 tokens from one of before.
+/// A bitset with some tokens removed and some added. Masks of one grammar differ in a few tokens: of 295 bitsets of a
+/// grammar for Cypher, nine in ten differ in fewer than 250 tokens from an earlier one.
 #[derive(Clone, Debug)]
 pub(crate) struct Difference {
     pub(crate) base: Words,
@@ -46,7 +46,7 @@ pub(crate) struct Difference {
 impl Difference {
     fn new(words: &[u32], base: &Words) -> Self {
         let (mut more, mut less) = (Vec::new(), Vec::new());
-        // PERF: equal chunks, which nearly all of them are, are compared by the processor's widest instructions.
+        // PERF: nearly all chunks are equal, and are compared with the processor's widest instructions.
         for (chunk, (words, base)) in words.chunks(CHUNK).zip(base.chunks(CHUNK)).enumerate() {
             if words != base {
                 let first = (chunk * CHUNK * 32) as u32;
@@ -57,7 +57,7 @@ impl Difference {
         Self { base: base.clone(), more: more.into(), less: less.into() }
     }
 
-    /// The tokens of a bitset, and these.
+    /// Creates a bitset with additional tokens.
     pub(crate) fn with_more(base: Words, tokens: &[u32]) -> Self {
         let is_new = |token: &u32| base[*token as usize / 32] >> (token % 32) & 1 == 0;
         let more = tokens.iter().copied().filter(is_new).collect();
@@ -70,20 +70,21 @@ impl Difference {
     }
 }
 
-/// Bitsets that others are near to.
+/// Bitsets that others are compared with.
 #[derive(Debug, Default)]
 struct Bases(Vec<Words>);
 
-/// Bitsets are compared by so many words at a time.
+/// The number of words that are compared at a time.
 const CHUNK: usize = 16;
 
-/// How many tokens a difference may have. PERF: they take a sixteenth of a bitset; longer ones made warm masks slow.
+/// Returns the greatest number of tokens of a difference. PERF: this is a sixteenth of a bitset; longer differences
+/// made warm masks slow.
 pub(crate) fn most_more(words: usize) -> usize {
     words / 16
 }
 
 impl Bases {
-    /// The bitset by its difference from one of before, or as a new one.
+    /// Returns a bitset as its difference from an earlier one, or as a new one.
     fn difference(&mut self, words: &[u32]) -> Difference {
         if !tuning().has(FastPath::MaskDifferences) {
             return Difference { base: words.into(), more: Box::default(), less: Box::default() };
@@ -113,7 +114,7 @@ impl Bases {
     }
 }
 
-/// In how many words bitsets differ, if those are not too many.
+/// Counts the words in which two bitsets differ; `None` if there are more than `most`.
 fn distance(a: &[u32], b: &[u32], most: usize) -> Option<usize> {
     let mut distance = 0;
     for (a, b) in a.chunks(256).zip(b.chunks(256)) {
@@ -126,7 +127,7 @@ fn distance(a: &[u32], b: &[u32], most: usize) -> Option<usize> {
 }
 
 impl Part {
-    /// The tokens of its bitset that it lacks.
+    /// Returns the tokens of its bitset that the part does not contain.
     pub(crate) fn less(&self) -> &[u32] {
         match self {
             Self::Difference(difference) => &difference.less,
@@ -137,7 +138,7 @@ impl Part {
     fn heap_bytes(&self) -> usize {
         match self {
             Self::List(list) => list.len() * 4,
-            // A bitset that nobody else holds is ours.
+            // A bitset without another owner is ours.
             Self::Shared { base, more } => {
                 let owned = if Arc::strong_count(base) == 1 { base.len() } else { 0 };
                 (owned + more.len()) * 4
@@ -150,7 +151,7 @@ impl Part {
     }
 }
 
-/// What is asked: a state, or a frame below something that was looked at before.
+/// A key of the memo: a state, or a frame below something that was looked at before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     /// The answer that said to look here; [`AnswerId::START`] for a state.
@@ -161,23 +162,24 @@ pub(crate) struct Key {
 
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// A part, and those of its tokens that contain more than one value: they have to be tried where values must differ.
+    /// A part of a mask, and those of its tokens that contain more than one value: where values must differ, these need
+    /// a trial.
     Mask(Part, Box<[u32]>),
-    /// The tokens that a mask lacks, compared with another: that of a plain string, for a string that must not be one of some words; or that of a
-    /// leaf without a limit.
+    /// The tokens that a mask lacks in comparison with another one: that of a plain string, for a string that must not
+    /// be one of some words; or that of a leaf without a limit.
     Less(Box<[Words]>),
-    /// By how many tokens the end moves away, at most, by one token; never, if that is not known.
+    /// By how many tokens one token can move the end away, at most; a very large number if that is not known.
     Growth(i64),
-    /// It depends on this node of the stack. The nodes are numbered as they are found.
+    /// The answer depends on this node of the stack. The nodes are numbered as they are found.
     Look(Look),
 }
 
-/// An answer of a memo.
+/// The number of an answer in a memo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AnswerId(u32);
 
 impl AnswerId {
-    /// Where looking begins. It is no entry.
+    /// The start of a lookup. It is no entry.
     pub(crate) const START: Self = Self(0);
 
     #[cfg(test)]
@@ -191,7 +193,7 @@ impl AnswerId {
 pub(crate) struct LineNodeId(u32);
 
 impl LineNodeId {
-    /// The stack of the thread itself.
+    /// The top of the thread's stack.
     pub(crate) const TOP: Self = Self(0);
 
     pub(crate) fn new(index: usize) -> Self {
@@ -207,13 +209,14 @@ impl LineNodeId {
     }
 }
 
-/// Where to look next.
+/// The next node to look at.
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) node: LineNodeId,
-    /// If the node is a counted repetition: from so much room on, more room made no difference to any answer. Grows with what is found out.
+    /// If the node is a counted repetition: from this much room on, more room made no difference to any answer. Grows
+    /// while answers are found.
     enough: AtomicU32,
-    /// If the node is a scope with a set of words: what any answer asked of them. Grows as well.
+    /// If the node is a scope with a set of words: the questions that any answer depends on. Grows in the same way.
     asked: AtomicU32,
 }
 
@@ -224,7 +227,7 @@ pub(crate) struct Asked(u32);
 impl Asked {
     const NOTHING: Self = Self(0);
     const EVERYTHING: Self = Self(u32::MAX);
-    /// Who asks more wants to know everything.
+    /// With more questions than this, the whole set of words is the key.
     const MOST: usize = 32;
 }
 
@@ -243,13 +246,13 @@ impl Look {
         Asked(self.asked.load(Ordering::Acquire))
     }
 
-    /// An answer needs so much room to be told apart.
+    /// Records that an answer depends on whether there is this much room.
     pub(crate) fn needs(&self, room: u32) -> u32 {
         self.enough.fetch_max(room, Ordering::Relaxed).max(room)
     }
 }
 
-/// A memo of this process.
+/// A unique number of a memo in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoId(u64);
 
@@ -292,18 +295,18 @@ impl Memo {
         &self.nodes.get(id.0).1
     }
 
-    /// Adds an answer. If another thread was faster, its answer – the same – stays.
+    /// Adds an answer. If another thread was faster, its answer, which is equal, is kept.
     pub(crate) fn insert(&self, key: Key, answer: Answer) -> AnswerId {
         AnswerId(self.nodes.intern(hash(&key), |(k, _)| *k == key, |(k, _)| hash(k), || (key, answer)))
     }
 
-    /// A bitset as a part of a mask.
+    /// Wraps a bitset as a part of a mask.
     pub(crate) fn bitset(&self, words: &[u32]) -> Part {
-        // Whoever panicked left the list as it was.
+        // A thread that panicked left the list unchanged.
         Part::Difference(self.bases.lock().unwrap_or_else(PoisonError::into_inner).difference(words))
     }
 
-    /// The number of a list of frames, the same for equal ones.
+    /// Returns the number of a list of frames; equal lists have equal numbers.
     pub(crate) fn forks(&self, frames: &[u64]) -> u32 {
         self.forks.number(frames)
     }
@@ -336,7 +339,7 @@ impl Memo {
         }
     }
 
-    /// The answers to what is asked of a scope that has seen a set of words, as a number.
+    /// Returns the answers to the questions about a scope that has seen a set of words, packed into a number.
     pub(crate) fn answers(&self, asked: Asked, set: u32, answer: impl Fn(Question) -> bool) -> u64 {
         if asked == Asked::EVERYTHING {
             return 1 << 63 | u64::from(set);
@@ -357,7 +360,7 @@ impl Memo {
     pub(crate) fn heap_bytes(&self) -> usize {
         let parts = self.nodes.iter().map(|(_, answer)| match answer {
             Answer::Mask(part, several) => part.heap_bytes() + several.len() * 4,
-            // Lists that somebody else holds are shared.
+            // Lists with another owner are shared.
             Answer::Less(less) => {
                 let owned = less.iter().filter(|list| Arc::strong_count(list) == 1);
                 size_of_val(&**less) + owned.map(|list| list.len() * 4).sum::<usize>()

@@ -1,4 +1,5 @@
-//! A program together with a vocabulary: what matchers run on.
+//! Binds a program to a vocabulary: [`BoundProgram`] is what matchers run on, [`Library`] what all programs of a
+//! vocabulary share.
 
 mod almost_any_string;
 mod bitset;
@@ -42,24 +43,24 @@ use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{Leaf, LeafState, Texts, json_string};
 use crate::program::{LeafId, Program};
 
-/// A compiled constraint for one vocabulary. Frozen but for its caches; share it between threads and take a
-/// [`Matcher`](crate::Matcher) for each request.
+/// A compiled constraint for one vocabulary. It is immutable except for its caches. Share it between threads, and
+/// create a [`Matcher`](crate::Matcher) for each request.
 #[derive(Debug)]
 pub struct BoundProgram {
     program: Arc<Program>,
     library: Arc<Library>,
-    /// The automaton behind each leaf; for a text, that of plain strings.
+    /// The automaton of each leaf; for a text, the automaton of plain strings.
     automata: Box<[Arc<BoundAutomaton>]>,
     memo: Memo,
-    /// How far it is to the end; worked out when somebody asks.
+    /// Upper bounds on the tokens to the end, computed on first use.
     ahead: OnceLock<Distances>,
-    /// The least numbers of tokens; worked out when somebody asks.
+    /// The least numbers of tokens to the end, computed on first use.
     shortest: OnceLock<Mutex<ShortestPaths>>,
-    /// By how much a token can move the end away, by the same keys as masks.
+    /// By how much a token can move the end away, with the same keys as masks.
     growth: OnceLock<Box<Memo>>,
-    /// No token takes more bytes than this.
+    /// The number of bytes of the longest token.
     horizon: u32,
-    /// For each leaf, a number of units from which on more room makes no difference to any token.
+    /// For each leaf, the number of units from which on more room makes no difference to any token.
     distant: Box<[u32]>,
 }
 
@@ -71,7 +72,7 @@ impl BoundProgram {
             Leaf::Text(_) => library.bind(json_string()),
         };
         if program.may_run_out() {
-            // Its masks will need it; it is made once for a vocabulary, and takes milliseconds.
+            // The masks of this program will need the order. It is built once for a vocabulary and takes milliseconds.
             library.token_order();
         }
         let automata: Box<[Arc<BoundAutomaton>]> = program.leaves().iter().map(automaton).collect();
@@ -93,17 +94,17 @@ impl BoundProgram {
         })
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// The vocabulary.
+    /// Returns the vocabulary.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         self.library.vocabulary()
     }
 
-    /// How much memory this constraint holds, what is shared with others not counted.
+    /// Returns how much memory this constraint holds, without what it shares with others.
     pub fn heap_bytes(&self) -> usize {
         let own = size_of::<Self>() + size_of::<Program>();
         let growth = self.growth.get().map_or(0, |growth| size_of::<Memo>() + growth.heap_bytes());
@@ -113,7 +114,7 @@ impl BoundProgram {
         own + self.program.heap_bytes() + self.memo.heap_bytes() + ahead + shortest + leaves
     }
 
-    /// How many masks, and steps towards masks, are remembered.
+    /// Returns the number of entries of the memo: masks, and nodes on the way to masks.
     pub fn memo_len(&self) -> usize {
         self.memo.len()
     }
@@ -130,12 +131,12 @@ impl BoundProgram {
         self.ahead.get_or_init(|| Distances::new(&self.program, self.vocabulary()))
     }
 
-    /// What values cost that must be new.
+    /// Returns the costs of values that must be new.
     pub(crate) fn new_values(&self) -> &NewValues {
         self.distances().new_values()
     }
 
-    /// What tokens do from a state of a leaf with a table, below a node of the vocabulary's trie.
+    /// Returns the moves of tokens from a state of a leaf with a table, below a node of the vocabulary's trie.
     pub(crate) fn leaf_moves(&self, leaf: LeafId, state: LeafState, node: TrieNode) -> Arc<LeafMoves> {
         self.automata[leaf.index()].moves(state, node, self.vocabulary().trie())
     }
@@ -149,13 +150,14 @@ impl BoundProgram {
         self.horizon
     }
 
-    /// From so many units on, more room in a leaf makes no difference to any token.
+    /// Returns the number of units from which on more room in a leaf makes no difference to any token.
     #[inline]
     pub(crate) fn distant(&self, leaf: LeafId) -> u32 {
         self.distant[leaf.index()]
     }
 
-    /// What the tokens below a node of a trie with this number do in a state of a leaf's automaton.
+    /// Returns what the tokens below a node of a trie do in a state of a leaf's automaton. `number` is the trie's
+    /// number.
     pub(crate) fn entry_below(
         &self,
         leaf: LeafId,
@@ -167,7 +169,8 @@ impl BoundProgram {
         self.automata[leaf.index()].entry_below(state, trie, number, node, &self.library)
     }
 
-    /// The same, if it is known or worth knowing: if tokens are few, or if it is wanted for the n-th time.
+    /// Like [`Self::entry_below`], but returns an entry only if it is known or worth computing: if few bytes are live
+    /// in the state, or if it is requested for the n-th time (`times`).
     pub(crate) fn entry_below_if_worth(
         &self,
         leaf: LeafId,
@@ -184,15 +187,16 @@ impl BoundProgram {
         bound.entry_below_if_worth(state, trie, number, node, times, &self.library)
     }
 
-    /// Whether a string, whatever token comes next, can go on from a state of a leaf in more ways than `values`, so that there is
-    /// always a new one.
+    /// Checks whether, after any one token, a string can still be completed in more than `values` ways, so that one of
+    /// them is new.
     pub(crate) fn goes_on(&self, leaf: LeafId, state: LeafState, count: Count, values: usize) -> bool {
-        // A token may take up some of the room at once.
+        // A token may use up some of the room at once.
         let reach = self.distant(leaf).saturating_sub(self.automata[leaf.index()].automaton().longest_tail());
         self.goes_on_after(leaf, state, count, values).is_some_and(|units| units >= reach)
     }
 
-    /// The same after any text with so many units at most that leaves the leaf open; `None` if not even now.
+    /// Returns a number of units: after any text that takes at most this many and leaves the leaf open, the string can
+    /// still be completed in more than `values` ways. Returns `None` if it cannot even now.
     pub(crate) fn goes_on_after(
         &self,
         leaf: LeafId,
@@ -212,7 +216,7 @@ impl BoundProgram {
         }
         let Window { need, room } = *self.program.counts().windows(count, window.bounds()).last()?;
         let room_left = room.checked_sub(automaton.longest_tail())?;
-        // Each unit has two values or more, or each length is another value.
+        // Each unit has at least two values, or each length is another value.
         let digits = usize::BITS - values.leading_zeros();
         let values = u32::try_from(values).ok()?;
         let least = match () {
@@ -225,17 +229,19 @@ impl BoundProgram {
         (!automaton.live(state).is_empty()).then_some(units)
     }
 
-    /// How many values lead on from the states of a leaf of JSON strings.
+    /// Returns how many values are reachable from the states of a leaf of JSON strings.
     pub(crate) fn texts(&self, leaf: LeafId) -> &Texts {
         self.automata[leaf.index()].texts()
     }
 
-    /// The tokens that leave a string open in which [`AMPLE_VALUES`] or more lead on, from a state of a leaf.
+    /// Returns the tokens that leave a string open with at least [`AMPLE_VALUES`] reachable values, from a state of a
+    /// leaf.
     pub(crate) fn ample(&self, leaf: LeafId, state: LeafState) -> Words {
         self.automata[leaf.index()].ample(state, self.vocabulary())
     }
 
-    /// Characters of which every text, up to a number of them, stays inside a leaf from a state between two characters on.
+    /// Returns characters, and a number: any text of at most this many of them stays inside a leaf, from a state
+    /// between two characters.
     pub(crate) fn safe_kinds(&self, leaf: LeafId, state: LeafState, count: Count) -> Option<(Kinds, u32)> {
         let Leaf::Window { automaton, min, max } = self.program.leaf(leaf) else { return None };
         let room = self.program.counts().room(count, Bounds { min: *min, max: *max });
@@ -243,17 +249,17 @@ impl BoundProgram {
         Some((kinds, if room == UNBOUNDED { room } else { room.saturating_sub(automaton.longest_tail()) }))
     }
 
-    /// What is shared by all programs of this vocabulary.
+    /// Returns what all programs of this vocabulary share.
     pub(crate) fn library(&self) -> &Library {
         &self.library
     }
 
-    /// Whether a state of a leaf takes few bytes.
+    /// Checks whether few bytes are live in a state of a leaf.
     pub(crate) fn is_narrow(&self, leaf: LeafId, state: LeafState) -> bool {
         self.automata[leaf.index()].is_narrow(state)
     }
 
-    /// What the vocabulary does in a state of a leaf's automaton, if there is room for so many units.
+    /// Returns what the vocabulary does in a state of a leaf's automaton, with room for `room` units.
     pub(crate) fn entry(&self, leaf: LeafId, state: LeafState, room: u32) -> &LeafTokens {
         let bound = &self.automata[leaf.index()];
         if self.has_room(leaf, room) {
@@ -263,8 +269,8 @@ impl BoundProgram {
         }
     }
 
-    /// Whether no token can fill the room of a leaf, or be too long for it. A text has none: it keeps closing tokens apart, because some
-    /// of them will be taken back.
+    /// Checks whether no token can use up the room of a leaf or be too long for it. A text never has room: its closing
+    /// tokens are kept apart, because some of them will be removed.
     pub(crate) fn has_room(&self, leaf: LeafId, room: u32) -> bool {
         match self.program.leaf(leaf) {
             Leaf::Window { .. } => room >= self.distant(leaf),

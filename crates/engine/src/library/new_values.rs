@@ -1,14 +1,16 @@
-//! What it costs that a value must be new.
+//! Computes the cost of a value that must be new.
 //!
-//! A value that must differ from those that were seen may have to be longer than the shortest. How much longer, at most, is found once for the leaf that such values
-//! are: if more than [`SEEN`] texts have so many bytes or fewer, one of them is new.
+//! A value that must differ from those already seen may have to be longer than the shortest value. An upper bound on
+//! how much longer is computed once for the leaf of such values: if more than [`SEEN`] texts have at most this many
+//! bytes, one of them is new.
 //!
 //! ```text
 //!   "[^"]*"    2 bytes: 1 text    3 bytes: 93 and more    4 bytes: more than 8,000     a new one has 4 bytes at most, 2 more than the shortest
 //! ```
-//! This is about values that have not begun. For one that has begun, [`NewValues::bytes_left`] looks at what was seen.
+//! This is about values that have not begun. For one that has begun, [`NewValues::bytes_left`] uses the values that
+//! were seen.
 //!
-//! Only strings are measured that can always go on: other values may run out, or have several spellings.
+//! Only strings without a maximum length are measured: other values may run out, or have several spellings.
 
 use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
@@ -19,30 +21,30 @@ use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::program::network::{Callee, Node, NodeId};
 use crate::program::{LeafId, Program};
 
-/// How many values of a scope may have been seen.
+/// The number of values of a scope that may have been seen.
 pub(crate) const SEEN: u32 = 4_096;
-/// Larger tables are not measured.
+/// Tables with more states are not measured.
 const STATES: usize = 512;
-/// No new value is looked for that needs more bytes than this beyond the shortest.
+/// The greatest number of bytes beyond the shortest value for which new values are looked for.
 const LONGEST: usize = 64;
-/// So many beginnings of values that were seen are looked at.
+/// The greatest number of prefixes of seen values that are examined.
 const BEGINNINGS: usize = 4_096;
 
-/// A leaf whose values must be new.
+/// The cost of a new value of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
-    /// How many bytes a new value has at most.
+    /// The greatest number of bytes of a new value.
     whole: u32,
-    /// How many bytes more than the least, at most, from whatever state.
+    /// The greatest number of bytes beyond the shortest way to the end, from any state.
     more: u32,
 }
 
-/// What new values cost in a program.
+/// The costs of new values in a program.
 #[derive(Debug, Default)]
 pub(crate) struct NewValues {
     leaves: FxHashMap<LeafId, Cost>,
     checks: FxHashMap<NodeId, LeafId>,
-    /// Whether something is known of all values.
+    /// Whether the cost of every value that must be new is known.
     is_whole: bool,
 }
 
@@ -72,22 +74,23 @@ impl NewValues {
         values
     }
 
-    /// Whether something is known of all values that must be new.
+    /// Checks whether the cost of every value that must be new is known.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// How many tokens write a value that is new, at most.
+    /// Returns an upper bound on the number of tokens that write a new value at a check.
     pub(crate) fn of_check(&self, check: NodeId) -> Option<u32> {
         self.checks.get(&check).map(|leaf| self.leaves[leaf].whole)
     }
 
-    /// How many bytes more than the shortest value it takes to pass a check.
+    /// Returns how many bytes beyond the shortest value it takes to pass a check.
     pub(super) fn more(&self, check: NodeId) -> Option<u32> {
         self.checks.get(&check).map(|leaf| self.leaves[leaf].more)
     }
 
-    /// How many bytes it takes to the end of a value that is new, at most. `rests` are what would make it one that was seen, or `None` in the middle of an escape.
+    /// Returns an upper bound on the number of bytes to the end of a new value. `rests` are the completions that would
+    /// repeat a seen value, or `None` in the middle of an escape.
     pub(crate) fn bytes_left(
         &self,
         program: &Program,
@@ -100,7 +103,7 @@ impl NewValues {
             let more = self.leaves.values().map(|cost| cost.more).max()?;
             return left(place).checked_add(more).filter(|bytes| *bytes < NEVER);
         };
-        // Breadth first along the values that were seen: any other byte leads away from all of them.
+        // Breadth-first along the values that were seen: any other byte leads away from all of them.
         let mut best = NEVER;
         let (mut level, mut depth, mut looked) = (vec![(place, rests)], 0u32, 0);
         while !level.is_empty() && depth + 1 < best && looked < BEGINNINGS {
@@ -125,7 +128,7 @@ impl NewValues {
     }
 }
 
-/// The bytes of characters that are spelled in one way only, if they are not escaped.
+/// Returns the bytes of characters that have only one spelling without escapes.
 fn plain_bytes() -> ByteSet {
     ByteSet::range(b' ', u8::MAX).difference(ByteSet::byte(b'\\'))
 }
@@ -137,7 +140,7 @@ fn measure(program: &Program, distances: &LeafDistances, id: LeafId) -> Option<C
     }
     let (automaton, more) = match leaf {
         Leaf::Window { automaton, .. } => (&**automaton, 0),
-        // One character more, for the words that it must not be.
+        // One more character, because of the words that it must not be.
         Leaf::Text(_) => (&**json_string(), 1),
     };
     let shortest = |state: LeafState| match leaf {
@@ -146,7 +149,7 @@ fn measure(program: &Program, distances: &LeafDistances, id: LeafId) -> Option<C
     };
     let lengths = lengths(automaton, distances.singles())?;
     let mut most = 0;
-    // Where nothing can follow, the value is over.
+    // Where nothing can follow, the value is complete.
     for state in automaton.live_states().filter(|state| !automaton.live(*state).is_empty()) {
         most = most.max(lengths[state.index()]?.checked_sub(shortest(state))?);
     }
@@ -155,7 +158,8 @@ fn measure(program: &Program, distances: &LeafDistances, id: LeafId) -> Option<C
     (whole < NEVER).then_some(Cost { whole: whole + more, more })
 }
 
-/// For each state, a length up to which more than [`SEEN`] different strings lead on.
+/// Computes for each state a length such that more than [`SEEN`] different strings of at most this length are
+/// reachable.
 fn lengths(automaton: &Automaton, bytes: ByteSet) -> Option<Vec<Option<u32>>> {
     if automaton.len() > STATES {
         return None;
@@ -180,7 +184,7 @@ fn lengths(automaton: &Automaton, bytes: ByteSet) -> Option<Vec<Option<u32>>> {
             },
         )
         .collect();
-    // How many texts of one length lead from each state to the end, and how many up to that length.
+    // The number of texts of one length from each state to the end, and the number of texts up to that length.
     let mut count: Vec<u32> = (0..automaton.len() as u32)
         .map(|state| u32::from(automaton.is_accepting(LeafState(state))))
         .collect();
@@ -194,7 +198,7 @@ fn lengths(automaton: &Automaton, bytes: ByteSet) -> Option<Vec<Option<u32>>> {
         }
         let of = |state: usize| {
             let counts = next[state].iter().map(|to| count[to.index()]);
-            // Inside of an escape one way stands for all.
+            // Inside an escape, only the way with the most texts counts.
             if is_plain[state] { counts.fold(0u32, u32::saturating_add) } else { counts.max().unwrap_or(0) }
         };
         count = (0..automaton.len()).map(of).collect();

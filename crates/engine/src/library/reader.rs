@@ -1,34 +1,34 @@
 //! Reads the tokens of a trie byte by byte: one loop for everything that reads a vocabulary.
 //!
-//! What takes the bytes is a [`Reader`]: a state of a leaf, a set of threads, two states side by side. It is shown one node of the trie after the
-//! other, each with how things stand before its byte, and answers how they stand behind it. Below a node of which it knows all there is to know it
-//! need not go:
+//! A [`Reader`] takes the bytes. Its state may be a state of a leaf, a set of threads, or a pair of states. It is given
+//! one node of the trie after another, each with the state before the node's byte, and returns the state after it. It
+//! can skip the subtree below a node if it needs no details of it:
 //!
 //! ```text
 //!   a number      ·─ 1 ─▶ state ─ 2 ─▶ state      below is read
 //!                        └ a ─▶ dead               below is nothing
 //!   a string      ·─ h ─▶ state                    the tokens below consist of letters: all of them are taken as they are
 //! ```
-//! The nodes below a node lie one behind the other, so a reading goes through memory in one direction.
+//! Below a node, the nodes are contiguous in memory, so a reading moves through memory in one direction.
 
 use maskwright_vocab::{Trie, TrieNode, TrieNodes, VisitTokens};
 
 /// Something that takes the bytes of tokens.
 pub(crate) trait Reader {
-    /// How things stand behind some node.
+    /// The state after a node.
     type State;
 
-    /// Takes the byte of a node. `before` is how things stand before it, and may be changed for its later siblings.
+    /// Takes the byte of a node. `before` is the state before it, and may be changed for its later siblings.
     fn take(&mut self, before: &mut Self::State, node: &Visited<'_>) -> Next<Self::State>;
 }
 
-/// Where a reading goes on.
+/// Where a reading continues.
 pub(crate) enum Next<S> {
-    /// To the nodes below, if there are any.
+    /// With the nodes below, if there are any.
     Below(S),
-    /// To the next sibling.
+    /// With the next sibling.
     Past,
-    /// Nowhere: it is given up.
+    /// Nowhere: the reading is given up.
     Stop,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Visited<'t> {
     pub(crate) byte: u8,
     token: VisitTokens,
     pub(crate) children: TrieNodes,
-    /// Its siblings that are yet to be read, and the node behind all that is below them.
+    /// Its siblings that are still to be read, and the node after everything below them.
     later: &'t TrieNodes,
     end: TrieNode,
 }
@@ -55,13 +55,13 @@ impl<'t> Visited<'t> {
         }
     }
 
-    /// Whether a token ends here.
+    /// Checks whether a token ends here.
     #[inline]
     pub(crate) fn has_token(&self) -> bool {
         self.token != VisitTokens::None
     }
 
-    /// All nodes below.
+    /// Returns all nodes below.
     #[inline]
     pub(crate) fn below(&self) -> TrieNodes {
         self.trie.below_sibling(&self.children, self.later, self.end)
@@ -73,7 +73,7 @@ impl<'t> Visited<'t> {
         self.trie.each_token(self.below(), found);
     }
 
-    /// The bytes that come next in the tokens below.
+    /// Returns the bytes that come next in the tokens below.
     pub(crate) fn next_bytes(&self) -> &'t [u8] {
         self.trie.bytes(&self.children)
     }
@@ -82,12 +82,12 @@ impl<'t> Visited<'t> {
 /// Siblings that are being read.
 struct Level<S> {
     children: TrieNodes,
-    /// The node behind all that is below them.
+    /// The node after everything below the siblings.
     end: TrieNode,
     state: S,
 }
 
-/// Reads all tokens below a node, at which things stand like this. Returns whether the reading was not given up.
+/// Reads all tokens below a node, beginning with this state. Returns `false` if the reader gave up.
 #[inline]
 pub(crate) fn read<R: Reader>(trie: &Trie, from: TrieNode, state: R::State, reader: &mut R) -> bool {
     let mut level = Level { children: trie.children(from), end: trie.below(from).end(), state };

@@ -1,19 +1,20 @@
-//! How far a state of a leaf can be trusted not to die.
+//! Finds characters that cannot make a leaf die.
 //!
-//! Reading a hundred thousand tokens to find that nearly all of them are allowed is a waste. For a state and a number,
-//! [`SafeChars`] knows a set of characters such that *every* text of up to so many of them keeps the leaf alive:
+//! It would be a waste to read a hundred thousand tokens only to find that nearly all of them are allowed. For a state
+//! and a number n, [`SafeChars`] computes a set of characters such that *every* text of up to n of them keeps the leaf
+//! alive:
 //!
 //! ```text
 //!   "[^"]*\.csv"        in the body: all characters but the quote and the backslash, for ever
 //!   [a-z]{1,64}@…       after 60 letters: the small letters for 4 characters, none for 5
 //!   no "dev_" anywhere  all characters but the underscore (or the v: one of them must go)
 //! ```
-//! So the tokens of such characters are a bitset that the vocabulary has, and need not be read.
+//! The tokens made of such characters are a bitset that the vocabulary has ([`super::bytes`]), and need not be read.
 //!
-//! A set for ever is looked for first: all states that its characters lead to must take all of its characters. If there is none
-//! worth having, sets are found from the shorter to the longer: a set for n characters must lie in those of all states that
-//! they lead to, for n − 1. Either way, a character that leads to a state that takes few is left out itself, if that
-//! saves more characters than it costs.
+//! A set for texts of any length is tried first: every state reachable by its characters must accept all of its
+//! characters. If no such set is large enough, sets are computed for ascending lengths: a set for n characters must be
+//! contained in the sets for n − 1 of all states that its characters lead to. In both cases, a character that leads to
+//! a state with few live bytes is removed if that keeps more characters than it costs.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -22,11 +23,11 @@ use super::bytes::{GroupedKinds, Kinds, utf8};
 use crate::leaf::{Action, Automaton, LeafState};
 use crate::tuning::tuning;
 
-/// Texts of more characters are not asked about. Few tokens are longer.
+/// The greatest number of characters that can be requested. Few tokens are longer.
 pub(crate) const LONGEST: u8 = 16;
 /// A first byte whose characters lead to more states than this is left out.
 const ENDS: usize = 4;
-/// So many states are found without a hash; a power of two.
+/// The number of states that are found without hashing; a power of two.
 const RECENT: usize = 8;
 
 /// What is known of the states of one automaton.
@@ -34,19 +35,19 @@ const RECENT: usize = 8;
 pub(crate) struct SafeChars {
     /// By state and number of characters.
     known: FxHashMap<(LeafState, u8), Kinds>,
-    /// The sets for ever, where they are worth having.
+    /// The sets for texts of any length, where they are large enough.
     endless: FxHashMap<LeafState, Option<Endless>>,
     /// The characters that lead from a state back to it.
     loops: FxHashMap<LeafState, GroupedKinds>,
-    /// The same for some states that were asked for last. PERF: a walk asks at every node, and goes to and fro between a few states.
+    /// The loops of some recent states. PERF: a walk asks at every node, and alternates between a few states.
     recent: [(LeafState, GroupedKinds); RECENT],
-    /// By state and place in a character: the states in which characters end, or nothing if some character dies.
+    /// By state and position within a character: the states in which characters end, or `None` if some character dies.
     ends: FxHashMap<(LeafState, u8), Option<Ends>>,
 }
 
 type Ends = SmallVec<[LeafState; ENDS]>;
 
-/// Characters that keep a state alive for ever, and those on which all the states die that they lead to.
+/// Characters that keep a state alive for ever, and characters on which all the states die that the former lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Endless {
     pub(crate) kinds: Kinds,
@@ -54,7 +55,8 @@ pub(crate) struct Endless {
 }
 
 impl SafeChars {
-    /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
+    /// Returns characters of which every text keeps the automaton alive, from a state between two characters; `None` if
+    /// there are not many.
     pub(crate) fn endless(&mut self, automaton: &Automaton, state: LeafState) -> Option<Endless> {
         if let Some(found) = self.endless.get(&state) {
             return *found;
@@ -76,7 +78,7 @@ impl SafeChars {
         found
     }
 
-    /// A set for ever is one for all states that it leads to, but some of them may have a better one.
+    /// Stores a set for all states that its characters lead to, except those that may have a better one.
     fn share(&mut self, automaton: &Automaton, states: &[LeafState], kinds: Kinds) -> Endless {
         let all: SmallVec<[Kinds; 32]> = states.iter().map(|&state| first(automaton, state)).collect();
         let dead = Kinds::ALL.without(all.iter().fold(Kinds::default(), |all, taken| all.or(*taken)));
@@ -89,7 +91,8 @@ impl SafeChars {
         found
     }
 
-    /// The characters that lead from a state, between two of them, back to it. All of them begin a unit, or none does, as the automaton's [unit](Automaton::unit) says.
+    /// Returns the characters that lead from a state, between two of them, back to it. All of them begin a unit, or
+    /// none does: see [`Automaton::unit`].
     #[inline]
     pub(crate) fn loops(&mut self, automaton: &Automaton, state: LeafState) -> &GroupedKinds {
         let at = state.index() % RECENT;
@@ -123,7 +126,7 @@ impl SafeChars {
         found
     }
 
-    /// Goes through all states that characters lead to, until one of them does not take them all; then fewer are left.
+    /// Follows the characters until a state does not accept all of them, and then removes some.
     fn smaller(
         &mut self,
         automaton: &Automaton,
@@ -152,8 +155,8 @@ impl SafeChars {
         (kept, states)
     }
 
-    /// Characters of which every text of up to `count` keeps the automaton alive, from a state between two of them. At most
-    /// [`LONGEST`] can be asked about.
+    /// Returns characters of which every text of up to `count` keeps the automaton alive, from a state between two of
+    /// them. `count` is at most [`LONGEST`].
     pub(crate) fn kinds(&mut self, automaton: &Automaton, state: LeafState, count: u8) -> Kinds {
         if count == 0 {
             return Kinds::ALL;
@@ -179,7 +182,8 @@ impl SafeChars {
         kept
     }
 
-    /// The states that some characters lead to, each with the characters, and those that lead anywhere.
+    /// Returns the states that some characters lead to, each with its characters, and all characters that lead to a
+    /// live state.
     fn targets(
         &mut self,
         automaton: &Automaton,
@@ -211,7 +215,7 @@ impl SafeChars {
         (targets, all)
     }
 
-    /// The states in which characters end that have come to this place.
+    /// Returns the states in which characters end that have come to this position.
     fn ends(&mut self, automaton: &Automaton, state: LeafState, place: u8) -> Option<Ends> {
         if let Some(known) = self.ends.get(&(state, place)) {
             return known.clone();
@@ -223,7 +227,7 @@ impl SafeChars {
 
     fn find_ends(&mut self, automaton: &Automaton, state: LeafState, place: u8) -> Option<Ends> {
         let mut ends = Ends::new();
-        // The bytes of a class lead to the same state, but not all of them may stand in this place.
+        // The bytes of a class lead to the same state, but not all of them are valid at this position.
         let mut last = None;
         for byte in 0x80..0xC0 {
             let Some(next) = utf8(place, byte) else { continue };
@@ -259,7 +263,7 @@ impl SafeChars {
     }
 }
 
-/// The kinds of characters whose first bytes a state takes.
+/// Returns the kinds of characters whose first bytes are live in a state.
 pub(crate) fn first(automaton: &Automaton, state: LeafState) -> Kinds {
     automaton.live(state).iter().fold(Kinds::default(), |all, byte| all.or(Kinds::of(byte)))
 }

@@ -1,8 +1,8 @@
-//! A library on disk: tables of leaves and what the vocabulary does in their states.
+//! A library on disk: tables of leaves, and what the vocabulary does in their states.
 //!
-//! This is what takes long to find out, and what all constraints share. Programs are not here: they are made again from their
-//! texts in a tenth of a millisecond, about as long as reading them would take, once their tables are known. The body of the file
-//! ([`maskwright_vocab::pack`]):
+//! This is what takes long to compute and what all constraints share. Programs are not stored: once their tables are
+//! known, compiling them again takes a tenth of a millisecond, about as long as reading them would. The body of the
+//! file ([`maskwright_vocab::pack`]):
 //!
 //! ```text
 //! fingerprint of the vocabulary
@@ -11,8 +11,8 @@
 //! for each automaton: entries by state, then entries where there is room for any token;
 //!                   states that share one name the first of them
 //! ```
-//! A bitset stands where it is first used; later uses name it by its number. What can be read off quickly is left out: suffixes,
-//! and entries for parts of tries.
+//! A bitset is stored at its first use; later uses refer to it by number. What can be derived quickly is left out:
+//! suffixes, and entries for parts of tries.
 
 use core::fmt;
 use std::io::{self, Write};
@@ -30,11 +30,12 @@ use crate::leaf::AutomatonCache;
 use crate::leaf::{Automaton, json_string};
 
 const MAGIC: &[u8; 16] = b"maskwright learn";
-/// To be raised with every change of the format, of the automata, of the entries, or of the keys of the compiler's cache.
+/// Must be increased with every change of the format, of the automata, of the entries, or of the keys of the compiler's
+/// cache.
 const VERSION: u32 = 4;
 
 impl Library {
-    /// Writes what this library and a cache of tables have learnt.
+    /// Writes what this library and a cache of tables have learned.
     pub fn save(&self, tables: &AutomatonCache, mut target: impl Write) -> io::Result<()> {
         let mut out = Out { body: Writer::default(), words: FxHashMap::default() };
         out.body.wide(self.vocabulary().fingerprint());
@@ -82,13 +83,13 @@ impl Library {
     }
 }
 
-/// Why a saved library cannot be loaded.
+/// The reason why a saved library cannot be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The file is of another kind or version, or damaged.
     Open(OpenError),
-    /// It was saved with another vocabulary.
+    /// The library was saved with another vocabulary.
     OtherVocabulary,
 }
 
@@ -113,10 +114,10 @@ impl fmt::Display for LoadError {
 
 impl core::error::Error for LoadError {}
 
-/// A body being written, with the bitsets that stand in it.
+/// A body that is being written, and the bitsets in it.
 struct Out {
     body: Writer,
-    /// By address. Whoever writes holds them, so addresses stay theirs.
+    /// The numbers of bitsets, by address. The library keeps them alive, so addresses are not reused.
     words: FxHashMap<usize, u32>,
 }
 
@@ -157,7 +158,7 @@ impl Out {
         self.body.words(&pairs.iter().flat_map(|&(a, b)| [a, b]).collect::<Vec<u32>>());
     }
 
-    /// 0 for none; the number of one that stands before; or a new number, and the words.
+    /// Writes 0 for none, the number of a bitset that was written before, or a new number and the words.
     fn bitset(&mut self, words: Option<&Words>) {
         let Some(words) = words else { return self.body.word(0) };
         let next = self.words.len() as u32 + 1;

@@ -1,4 +1,4 @@
-//! Everything that grammars share about one vocabulary.
+//! Everything that the grammars of one vocabulary share.
 
 use core::hash::BuildHasher;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -25,8 +25,8 @@ use crate::leaf::{Automaton, JSON_BODY, LeafState, Texts, json_string};
 use crate::store::Store;
 use crate::tuning::{FastPath, may_take, tuning};
 
-/// A vocabulary and what has been found out about leaves read with it. Make one for each tokenizer of a process
-/// and bind all programs to it: what one grammar paid for, the others get for nothing.
+/// A vocabulary, and everything learned about reading leaves with it. Create one for each tokenizer of a process and
+/// bind all programs to it: the work done for one grammar is reused by the others.
 #[derive(Debug)]
 pub struct Library {
     vocabulary: Arc<Vocabulary>,
@@ -36,7 +36,7 @@ pub struct Library {
     below: ClearingMap<TrieNode, Words>,
     /// Unions of two bitsets, by their addresses.
     unions: ClearingMap<(usize, usize), Union>,
-    /// Bitsets with more tokens, by a hash of what they were made of.
+    /// Bitsets with additional tokens, by a hash of the bitset's address and the tokens.
     extended: ClearingMap<u64, Extended>,
     /// Bitsets by a hash of their content.
     bitsets: ClearingMap<u64, Words>,
@@ -45,18 +45,18 @@ pub struct Library {
     whole: ValueTokens,
     order: OnceLock<TokenOrder>,
     tries: Tries,
-    /// The tokens with more than 2, 4, 8 … characters.
+    /// The tokens with more than 1, 2, 4, 8 … characters.
     long: [OnceLock<NumberedTrie>; 32],
 }
 
-/// Two bitsets, kept so that their addresses stay theirs, and what is in either.
+/// The union of two bitsets. The operands are kept so that their addresses are not reused.
 #[derive(Debug)]
 struct Union {
     _of: (Words, Words),
     words: Words,
 }
 
-/// A bitset, tokens that it lacks, and both together.
+/// A bitset, additional tokens, and the result.
 #[derive(Debug)]
 struct Extended {
     base: Words,
@@ -64,19 +64,19 @@ struct Extended {
     words: Words,
 }
 
-/// How many automata are kept. Beyond it everything is forgotten; programs in use keep what they have.
+/// The greatest number of automata. Beyond it, all of them are forgotten; programs in use keep theirs.
 const KEPT: usize = 4_096;
 const EXTENDED: usize = 1_024;
-/// Of how many states and nodes it is kept where tokens lead from there.
+/// The greatest number of states and nodes for which the moves of tokens are kept.
 const MOVES: usize = 65_536;
 
 impl Library {
-    /// An empty library, but for what every JSON document needs.
+    /// Creates an empty library, except for what every JSON document needs.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
         Self::with_automata(vocabulary, Vec::new())
     }
 
-    /// A library that knows these automata.
+    /// Creates a library that knows these automata.
     pub(super) fn with_automata(vocabulary: Arc<Vocabulary>, known: Vec<BoundAutomaton>) -> Self {
         let by_address = |bound: BoundAutomaton| (Arc::as_ptr(&bound.automaton).addr(), Arc::new(bound));
         let library = Self {
@@ -103,12 +103,12 @@ impl Library {
         library
     }
 
-    /// The vocabulary.
+    /// Returns the vocabulary.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// How much memory the library holds beyond the vocabulary.
+    /// Returns how much memory the library holds beyond the vocabulary.
     pub fn heap_bytes(&self) -> usize {
         let automata = self.automata.read();
         let unions = self.unions.read();
@@ -130,19 +130,19 @@ impl Library {
             + self.long.iter().filter_map(OnceLock::get).map(|long| long.trie.heap_bytes()).sum::<usize>()
     }
 
-    /// Whether the library is three quarters full of tables. A full one forgets all of them, and programs that still use some
-    /// hold them alone, where [`Self::heap_bytes`] does not see them.
+    /// Checks whether the library is three quarters full of tables. A full library forgets all of them; then programs
+    /// that still use some are their only owners, and [`Self::heap_bytes`] does not count them.
     pub fn is_nearly_full(&self) -> bool {
         let automata = self.automata.read();
         automata.len() >= KEPT / 4 * 3
     }
 
-    /// All automata with what is known of them.
+    /// Returns all automata with what is known of them.
     pub(super) fn bound_automata(&self) -> Vec<Arc<BoundAutomaton>> {
         self.automata.read().values().cloned().collect()
     }
 
-    /// The tokens at and below a node of the vocabulary's trie, ascending.
+    /// Returns the tokens at and below a node of the vocabulary's trie, ascending.
     pub(crate) fn tokens_below(&self, node: TrieNode) -> Words {
         if let Some(found) = self.below.read().get(&node) {
             return found.clone();
@@ -154,7 +154,7 @@ impl Library {
         self.below.add(node, tokens, Words::clone)
     }
 
-    /// The tokens that stay inside any string.
+    /// Returns the tokens that stay inside any string.
     fn string_body(&self) -> &Words {
         self.string_body.get_or_init(|| {
             let string = self.bind(json_string());
@@ -165,12 +165,12 @@ impl Library {
         })
     }
 
-    /// The tokens that contain whole values.
+    /// Returns the tokens that contain whole values.
     pub(crate) fn value_tokens(&self) -> &ValueTokens {
         &self.whole
     }
 
-    /// The order in which tokens are tried.
+    /// Returns the order in which tokens are tried.
     pub(crate) fn token_order(&self) -> &TokenOrder {
         self.order.get_or_init(|| TokenOrder::of(&self.vocabulary))
     }
@@ -179,12 +179,12 @@ impl Library {
         &self.bytes
     }
 
-    /// What indexes share.
+    /// Returns the tries that indexes share.
     pub(crate) fn tries(&self) -> &Tries {
         &self.tries
     }
 
-    /// All ordinary tokens with more than so many characters, and perhaps some with fewer.
+    /// Returns all ordinary tokens with more than `characters` characters, and possibly some with fewer.
     pub(crate) fn long_tokens(&self, characters: u32) -> &NumberedTrie {
         let power = characters.max(1).ilog2();
         self.long[power as usize].get_or_init(|| {
@@ -193,13 +193,13 @@ impl Library {
         })
     }
 
-    /// Whether some token below a node of the vocabulary's trie goes on with a quote.
+    /// Checks whether some token below a node of the vocabulary's trie continues with a quote.
     #[inline]
     pub(crate) fn is_before_quote(&self, node: TrieNode) -> bool {
         self.bytes.below(node) & bytes::class(b'"') != 0
     }
 
-    /// All bits of two bitsets.
+    /// Returns the union of two bitsets.
     pub(crate) fn union(&self, a: &Words, b: &Words) -> Words {
         let address = |words: &Words| words.as_ptr().addr();
         let (a, b) = if address(a) <= address(b) { (a, b) } else { (b, a) };
@@ -215,7 +215,7 @@ impl Library {
         self.unions.add(key, union, |union| union.words.clone())
     }
 
-    /// These tokens as a bitset. Equal bitsets are one, up to some number of them.
+    /// Returns a bitset of these tokens. Equal bitsets share their memory, up to some number of them.
     pub(crate) fn bitset(&self, tokens: &[u32]) -> Words {
         let words = bitset(tokens, self.vocabulary.size());
         let hash = FxBuildHasher.hash_one(&*words);
@@ -227,9 +227,10 @@ impl Library {
         self.bitsets.add(hash, words.clone(), |found| if *found == words { found.clone() } else { words })
     }
 
-    /// A bitset and these tokens.
+    /// Returns a bitset with additional tokens.
     pub(crate) fn with_more(&self, base: &Words, tokens: &[u32]) -> Words {
-        // Tokens come in the order of a walk, which may differ from grammar to grammar.
+        // The tokens come in the order of a walk, which may differ between grammars, so the hash does not depend on the
+        // order.
         let mixed = tokens.iter().map(|&token| (u64::from(token) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let hash =
             mixed.fold(base.as_ptr().addr() as u64, |sum, token| sum.wrapping_add(token ^ token >> 29));
@@ -251,7 +252,7 @@ impl Library {
         self.extended.add(hash, extended, |_| words)
     }
 
-    /// The automaton as this vocabulary reads it.
+    /// Returns the automaton with what this vocabulary knows of it.
     pub(crate) fn bind(&self, automaton: &Arc<Automaton>) -> Arc<BoundAutomaton> {
         let address = Arc::as_ptr(automaton).addr();
         if let Some(found) = self.automata.read().get(&address) {
@@ -261,16 +262,17 @@ impl Library {
     }
 }
 
-/// What is known of a state; states that no token tells apart share it ([`super::token_equivalence`]). PERF: tables of patterns have thousands of states,
-/// of which few are ever asked for; with the entries in place, making room for them took a tenth of compiling.
+/// The entry of a state, if known. States that no token can distinguish share it ([`super::token_equivalence`]). PERF:
+/// tables of patterns have thousands of states, few of which are ever used; with the entries stored inline, reserving
+/// their memory took a tenth of compiling.
 pub(super) type Slot = OnceLock<Arc<LeafTokens>>;
 
-/// An automaton with what is known of each state that was asked for.
+/// An automaton with what is known of each state that was used.
 #[derive(Debug)]
 pub(crate) struct BoundAutomaton {
     automaton: Arc<Automaton>,
     entries: Box<[Slot]>,
-    /// The same where there is room for any token.
+    /// The entries for room for any token.
     free: Box<[Slot]>,
     distances: OnceLock<DeathDistances>,
     /// See [`Self::reach`].
@@ -279,15 +281,17 @@ pub(crate) struct BoundAutomaton {
     equivalences: Mutex<Equivalences>,
     /// Entries for parts of tries.
     parts: Store<TriePart>,
-    /// What tokens do, for those who look for a shortest path: whole tokens, and tokens of which only the first byte is written, as those are many.
+    /// The moves of tokens for shortest paths: of whole tokens, and of tokens after their first byte, as those are
+    /// many.
     moves: ClearingMap<(LeafState, TrieNode), Arc<LeafMoves>>,
-    /// Tokens that leave strings open, with [`AMPLE_VALUES`] or more behind them; for those who look whether values run out.
+    /// The tokens that leave a string open with at least [`AMPLE_VALUES`] reachable values; used to check whether
+    /// values run out.
     ample: ClearingMap<LeafState, Words>,
     texts: OnceLock<Texts>,
     measured: Measured,
 }
 
-/// So many values are more than a scope has seen, nearly always.
+/// Nearly always more values than a scope has seen.
 pub(crate) const AMPLE_VALUES: u32 = 1 << 24;
 
 /// The number of a trie, a node of it, and a state.
@@ -297,13 +301,14 @@ type PartKey = (u32, TrieNode, LeafState);
 #[derive(Debug)]
 struct TriePart {
     key: PartKey,
-    /// Boxed, because most parts are asked for once or twice and never read.
+    /// Boxed, because most parts are requested once or twice and never read.
     entry: OnceLock<Box<LeafTokens>>,
     wanted: Wanted,
 }
 
-/// How often somebody would have liked to know what tokens do in a state. To find that out takes some four times as long as a walk from the
-/// state and what follows it in one place; so it is done when it was wanted for the fourth time, or for the second where tokens are many.
+/// Counts the requests for the entry of a state. Computing it takes about four times as long as a walk from the state
+/// and what follows it in one place. So it is computed on the fourth request, or on the second where there are many
+/// tokens.
 #[derive(Debug, Default)]
 struct Wanted(AtomicU8);
 
@@ -317,8 +322,8 @@ impl Wanted {
     }
 }
 
-/// How many bytes an automaton reads of any token at most, from whatever state, if that is quickly found out: in numbers there are few
-/// tokens, and in strings nearly all.
+/// Returns the greatest number of bytes that an automaton reads of any token, from any state, if that is quick to
+/// compute. It is for numbers, which have few tokens, but not for strings, which accept nearly all.
 fn longest_reading(automaton: &Automaton, trie: &Trie) -> Option<u32> {
     let is_narrow = |state: LeafState| automaton.live(state).len() < tuning().loop_kinds as usize;
     if !automaton.live_states().all(is_narrow) {
@@ -347,11 +352,11 @@ fn longest_reading(automaton: &Automaton, trie: &Trie) -> Option<u32> {
     Some(longest)
 }
 
-/// So many steps are made for it.
+/// The greatest number of steps for this.
 const READING_STEPS: usize = 50_000;
 
-/// What an automaton held when it was last measured, and whether it was used since. PERF: a library has thousands of automata, few of
-/// which grow between two measurements, and measuring one walks over all its entries.
+/// The memory of an automaton at its last measurement, and whether it was used since. PERF: a library has thousands of
+/// automata, few of which grow between two measurements, and measuring one walks over all its entries.
 #[derive(Debug)]
 struct Measured {
     bytes: AtomicUsize,
@@ -361,7 +366,7 @@ struct Measured {
 impl Measured {
     #[inline]
     fn used(&self) {
-        // A store by every matcher at every step would move the line from core to core.
+        // If every matcher stored at every step, the cache line would move from core to core.
         if !self.is_old.load(Ordering::Relaxed) {
             self.is_old.store(true, Ordering::Relaxed);
         }
@@ -382,7 +387,7 @@ impl BoundAutomaton {
         Self::with_entries(automaton, entries, free)
     }
 
-    /// An automaton of which these entries are known; there is a place for each state.
+    /// Creates an automaton with these entries, one slot for each state.
     pub(super) fn with_entries(automaton: Arc<Automaton>, entries: Box<[Slot]>, free: Box<[Slot]>) -> Self {
         Self {
             automaton,
@@ -412,7 +417,7 @@ impl BoundAutomaton {
         &self.free
     }
 
-    /// The tokens below a node of a trie with this number.
+    /// Returns the entry of the tokens below a node of the trie with this number.
     pub(crate) fn entry_below(
         &self,
         state: LeafState,
@@ -424,7 +429,8 @@ impl BoundAutomaton {
         self.part_entry(self.part((number, node, state)), trie, library)
     }
 
-    /// The same, if they are known already, or are wanted for the n-th time.
+    /// Like [`Self::entry_below`], but returns an entry only if it is known already or requested for the n-th time
+    /// (`times`).
     pub(crate) fn entry_below_if_worth(
         &self,
         state: LeafState,
@@ -442,7 +448,8 @@ impl BoundAutomaton {
     fn part_entry<'p>(&self, part: &'p TriePart, trie: &Trie, library: &Library) -> &'p LeafTokens {
         let (number, node, state) = part.key;
         part.entry.get_or_init(|| {
-            // Only of the vocabulary's trie it is known what comes below, and characters are not counted from a node.
+            // The tokens below a node are known only for the vocabulary's trie, and its counts of characters do not
+            // start at a node.
             let is_known = number == 0 && !self.automaton.counts();
             let mut safe_chars = is_known.then(|| self.safe_chars());
             let known = safe_chars.as_deref_mut().map(|safe_chars| Known::below(&library.bytes, safe_chars));
@@ -458,7 +465,7 @@ impl BoundAutomaton {
         self.parts.get(found)
     }
 
-    /// The whole vocabulary in a state.
+    /// Returns the entry of a state for the whole vocabulary.
     pub(crate) fn entry(&self, state: LeafState, library: &Library) -> &LeafTokens {
         self.measured.used();
         self.entries[state.index()].get_or_init(|| {
@@ -469,7 +476,7 @@ impl BoundAutomaton {
         })
     }
 
-    /// What tokens do from a state, below a node of the vocabulary's trie.
+    /// Returns the moves of tokens from a state, below a node of the vocabulary's trie.
     pub(super) fn moves(&self, state: LeafState, node: TrieNode, trie: &Trie) -> Arc<LeafMoves> {
         let is_kept = node == Trie::ROOT || trie.children(Trie::ROOT).contains(node);
         if is_kept && let Some(known) = self.moves.get(&(state, node)) {
@@ -483,12 +490,12 @@ impl BoundAutomaton {
         self.moves.add((state, node), moves, Arc::clone)
     }
 
-    /// How many values lead on from the states, if they are of JSON strings.
+    /// Returns how many values are reachable from the states. The automaton must accept JSON strings.
     pub(crate) fn texts(&self) -> &Texts {
         self.texts.get_or_init(|| Texts::of(&self.automaton))
     }
 
-    /// The tokens that leave a string open in which [`AMPLE_VALUES`] or more lead on, from a state.
+    /// Returns the tokens that leave a string open with at least [`AMPLE_VALUES`] reachable values, from a state.
     pub(crate) fn ample(&self, state: LeafState, vocabulary: &Vocabulary) -> Words {
         if let Some(known) = self.ample.get(&state) {
             return known;
@@ -500,7 +507,7 @@ impl BoundAutomaton {
         self.ample.add(state, ample.words.into(), Words::clone)
     }
 
-    /// No token begins more units.
+    /// Returns an upper bound on the units that any token begins.
     pub(super) fn reach(&self, vocabulary: &Vocabulary) -> u32 {
         *self.reach.get_or_init(|| {
             let longest = vocabulary.max_token_bytes() as u32;
@@ -508,12 +515,13 @@ impl BoundAutomaton {
         })
     }
 
-    /// Whether little is read from a state.
+    /// Checks whether few bytes are live in a state.
     pub(super) fn is_narrow(&self, state: LeafState) -> bool {
         self.automaton.live(state).len() < tuning().loop_kinds as usize
     }
 
-    /// Characters of which every text keeps the automaton alive, from a state between two of them; if they are not many, `None`.
+    /// Returns characters of which every text keeps the automaton alive, from a state between two characters; `None` if
+    /// there are not many.
     pub(super) fn endless(&self, state: LeafState) -> Option<Kinds> {
         self.safe_chars().endless(&self.automaton, state).map(|endless| endless.kinds)
     }
@@ -522,7 +530,7 @@ impl BoundAutomaton {
         self.safe_chars.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known, in these places, of a state that no token tells apart from this one.
+    /// Returns the entry, among these, of a state that no token can distinguish from this one.
     fn equivalent(
         &self,
         entries: &[Slot],
@@ -543,7 +551,7 @@ impl BoundAutomaton {
         equivalent.filter(|_| may_take(FastPath::TokenEquivalence)).cloned()
     }
 
-    /// The same where there is room for any token.
+    /// Returns the entry of a state with room for any token.
     pub(crate) fn free(&self, state: LeafState, library: &Library) -> &LeafTokens {
         self.measured.used();
         let automaton = &*self.automaton;
@@ -598,12 +606,12 @@ impl BoundAutomaton {
     }
 }
 
-/// A string table that takes the bytes of tokens, as long as it is left open.
+/// A string table that takes the bytes of tokens as long as the string is open.
 struct Ample<'r> {
     automaton: &'r Automaton,
-    /// How many values lead on from each state.
+    /// The number of values reachable from each state.
     values: &'r [u32],
-    /// The tokens behind which [`AMPLE_VALUES`] or more do.
+    /// The tokens that lead to a state with at least [`AMPLE_VALUES`].
     words: Vec<u32>,
 }
 

@@ -1,7 +1,8 @@
-//! States that no token tells apart.
+//! Finds states that no token can distinguish.
 //!
-//! "At most a hundred words" is a chain of a hundred states and more that are all alike: after ninety words and after eighty-nine the same tokens are
-//! allowed, because no token has ten words in it. Reading a vocabulary for each of them is a waste; one entry serves them all.
+//! "At most a hundred words" is a chain of more than a hundred states that are all alike: after ninety words and after
+//! eighty-nine, the same tokens are allowed, because no token contains ten words. Reading a vocabulary for each of them
+//! would be a waste. One entry serves them all.
 //!
 //! ```text
 //!   word 90 ─▶ space 90 ─▶ word 91 ─▶ word 92 ─▶ …  ─▶ word 100     no more words
@@ -9,8 +10,9 @@
 //!   word 89 ─▶ space 89 ─▶ word 90 ─▶ word 91 ─▶ …  ─▶ word 99 ─▶   one more: told apart here, and not earlier
 //!   └──────── the tokens lead as far as this ─────┘
 //! ```
-//! So the *footprint* of a state is found once: all states that tokens lead to from it. Another state is equivalent if the two can be walked side by side, by whatever
-//! bytes, and look the same everywhere in the footprint. That is a look at a few hundred pairs of states and at no token.
+//! The *footprint* of a state, all states that tokens lead to from it, is computed once. Another state is equivalent if
+//! both can be walked side by side, on all bytes, and all pairs of states agree within the footprint. That compares a
+//! few hundred pairs of states and reads no token.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -23,19 +25,20 @@ use super::safe_chars::SafeChars;
 use crate::leaf::{Automaton, LeafState, Step};
 use crate::tuning::tuning;
 
-/// A footprint is worth while if two states look the same for so many bytes.
+/// A footprint is computed only if the two states agree for this many bytes.
 const SHORT: usize = 6;
-/// No more nodes of the trie are looked at for a footprint.
+/// The greatest number of nodes of the trie that are visited for a footprint.
 const NODES: usize = 32_768;
 
 /// The states of one automaton that may have equivalents.
 #[derive(Debug)]
 pub(super) struct Equivalences {
-    /// The states that were read last, the newest first.
+    /// The states that were read last, newest first.
     recent: SmallVec<[LeafState; 4]>,
-    /// Nothing, if finding out would take too long.
+    /// The footprint of each state; `None` if it would take too long to compute.
     footprints: FxHashMap<LeafState, Option<Footprint>>,
-    /// How many more footprints may be made in vain. Where states have no equivalents, looking for them should cost little.
+    /// The number of further footprints that may be computed without success. Where states have no equivalents, looking
+    /// for them should cost little.
     patience: u32,
 }
 
@@ -52,19 +55,19 @@ impl Default for Equivalences {
 /// For each state of the automaton, whether tokens lead to it.
 type Footprint = Box<[bool]>;
 
-/// What states are compared in.
+/// The context in which states are compared.
 pub(super) struct Reading<'a> {
     pub(super) automaton: &'a Automaton,
     pub(super) safe_chars: &'a mut SafeChars,
-    /// Whether it matters how much must follow, because there is not room for any token.
+    /// Whether tails matter, because there is not room for any token.
     pub(super) tails: bool,
     pub(super) trie: &'a Trie,
     pub(super) bytes: &'a Bytes,
 }
 
 impl Equivalences {
-    /// A state for which something is known, and which no token tells apart from this one; otherwise this one will be read, and may be a
-    /// equivalent of others.
+    /// Returns a state with a known entry that no token can distinguish from this one. If there is none, this state
+    /// will be read, and becomes a candidate for others.
     pub(super) fn find(
         &mut self,
         state: LeafState,
@@ -109,7 +112,7 @@ impl Equivalences {
 }
 
 impl Reading<'_> {
-    /// Whether many tokens have a first byte that leads on from a state.
+    /// Checks whether many tokens have a first byte that is live in a state.
     fn is_worth_while(&self, state: LeafState) -> bool {
         let nodes = self.trie.children(Trie::ROOT);
         let live = nodes.filter(|&node| self.automaton.live(state).contains(self.trie.byte(node)));
@@ -122,7 +125,7 @@ impl Reading<'_> {
         Compared { automaton: self.automaton, tails: self.tails }
     }
 
-    /// All states that tokens lead to, and perhaps more; nothing, if it takes too long.
+    /// Computes a superset of the states that tokens lead to; `None` if it takes too long.
     fn footprint(&mut self, state: LeafState) -> Option<Footprint> {
         let Self { automaton, safe_chars: &mut ref mut safe_chars, trie, bytes, .. } = *self;
         let mut footprint: Footprint = vec![false; automaton.len()].into();
@@ -132,7 +135,7 @@ impl Reading<'_> {
             return None;
         }
         let Footsteps { mut footprint, mut loops, .. } = visitor;
-        // Longer characters that lead from a state to itself pass through others.
+        // Characters beyond ASCII that lead from a state back to it pass through other states.
         loops.sort_unstable();
         loops.dedup();
         for state in loops {
@@ -149,13 +152,13 @@ impl Reading<'_> {
     }
 }
 
-/// Notes the states that tokens lead to.
+/// Records the states that tokens lead to.
 struct Footsteps<'r> {
     automaton: &'r Automaton,
     safe_chars: &'r mut SafeChars,
     bytes: &'r Bytes,
     footprint: Footprint,
-    /// Those that all tokens below some node lead to themselves.
+    /// States in which all tokens below some node stay.
     loops: Vec<LeafState>,
     nodes: usize,
 }
@@ -183,7 +186,7 @@ impl Reader for Footsteps<'_> {
     }
 }
 
-/// Comparing states of an automaton.
+/// Compares states of an automaton.
 #[derive(Clone, Copy)]
 struct Compared<'a> {
     automaton: &'a Automaton,
@@ -191,7 +194,8 @@ struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// Whether all texts of up to so many bytes do the same from both states, as far as the first one leads to states that matter.
+    /// Checks whether all texts of up to `length` bytes behave alike from both states, as long as the first one is in a
+    /// state that `matters`.
     fn are_alike(
         self,
         states: (LeafState, LeafState),
@@ -209,7 +213,7 @@ impl Compared<'_> {
                 let mut last = pair;
                 for (a, b) in self.rows(pair) {
                     let pair = (a.target(), b.target());
-                    // Neighbouring classes often lead to the same states.
+                    // Adjacent classes often lead to the same states.
                     if pair.0 != pair.1 && pair != last && matters(pair.0) && seen.insert(pair) {
                         next.push(pair);
                     }
@@ -227,7 +231,7 @@ impl Compared<'_> {
         level.into_iter().all(|pair| self.are_alike_at_once(pair))
     }
 
-    /// Whether the same bytes lead on, in the same way, and a text can end here or not.
+    /// Checks whether two states have the same live bytes with the same actions, and both accept or neither does.
     fn are_alike_at_once(self, pair: (LeafState, LeafState)) -> bool {
         let Self { automaton, tails } = self;
         automaton.is_accepting(pair.0) == automaton.is_accepting(pair.1)
@@ -270,7 +274,8 @@ mod tests {
         Arc::new(builder.finish().expect("it is right"))
     }
 
-    /// Tokens have up to three spaces. Behind five, three more lead to a state that takes a space; behind six they do not.
+    /// Tokens have up to three spaces. After five, three more lead to a state that takes a space; after six they do
+    /// not.
     #[test]
     fn chains_share_an_entry_as_far_as_tokens_cannot_see_their_end() {
         let (automaton, library) = (Arc::new(Automaton::from_dfa(&words())), Library::new(vocabulary()));

@@ -1,8 +1,8 @@
-//! The order in which tokens are tried one after the other.
+//! The order in which tokens are tried one after another.
 
 use maskwright_vocab::{Trie, Vocabulary};
 
-/// For each token of a vocabulary its place among all spellings, ascending.
+/// For each token of a vocabulary, the rank of its spelling in ascending order.
 #[derive(Debug)]
 pub(crate) struct TokenOrder {
     places: Box<[u32]>,

@@ -1,24 +1,24 @@
-//! The trie that an automaton reads the vocabulary by.
+//! The trie by which an automaton reads the vocabulary.
 //!
-//! The fewer bytes a trie tells apart, the smaller it is, but no fewer than the automaton does. There are four, and the first that
-//! the automaton cannot tell from the vocabulary's own is taken:
+//! A trie that distinguishes fewer bytes is smaller, but it must distinguish all bytes that the automaton does. Of
+//! these four, the first one is used that is fine enough for the automaton:
 //!
-//! | trie | tells apart | nodes, Llama 3.1 | for |
+//! | trie | distinguishes | nodes, Llama 3.1 | for |
 //! |---|---|---|---|
 //! | merged | kinds of characters | 22,000 | phone numbers, addresses, words |
 //! | split | these, and hexadecimal digits | 46,000 | identifiers such as UUIDs |
-//! | text | all of ASCII, and of the rest what UTF-8 depends on | 190,000 | literals, JSON |
+//! | text | all of ASCII, and otherwise what UTF-8 depends on | 190,000 | literals, JSON |
 //! | whole | all bytes | 274,000 | letters beyond ASCII |
 //!
-//! The first two come with a [`Vocabulary`]; the third is made when the first index asks for it.
-
+//! The first two come with a [`Vocabulary`]; the third is built when an index first needs it.
 //!
-//! # What stays
+//! # Skipping subtrees
 //!
-//! For each node of the larger two there is the set of bytes below it. If the automaton comes to the node in a state that leads to itself
-//! by all of them, everything below leads there as well and need not be read. ASCII bytes have a bit each; zero has its bit in
-//! common with everything that is beyond ASCII and not sure to stay. In the third trie, *whole characters* beyond ASCII have the bit
-//! of DEL, so that the hundred thousand tokens that stay inside a string are not read whatever language they are in.
+//! Each node of the larger two tries has the set of bytes below it. If the automaton reaches the node in a state that
+//! has a loop on all of these bytes, everything below leads to that state and need not be read. ASCII bytes have a bit
+//! each. Zero shares its bit with everything beyond ASCII that may leave the state. In the third trie, *whole
+//! characters* beyond ASCII have the bit of DEL, so the hundred thousand tokens that stay inside a string are skipped
+//! in any language.
 
 use std::sync::OnceLock;
 
@@ -27,12 +27,12 @@ use maskwright_vocab::{ByteClasses, ClassTrie, Trie, TrieNode, Vocabulary};
 
 use super::bytes::{Bytes, class as byte_bit};
 
-/// What indexes of one vocabulary share.
+/// Data that the indexes of one vocabulary share.
 #[derive(Debug, Default)]
 pub(crate) struct Tries {
     all: OnceLock<Box<[u32]>>,
     text: OnceLock<Text>,
-    /// Of the vocabulary's trie.
+    /// The subtrees of the vocabulary's trie.
     whole: OnceLock<Box<[Subtree]>>,
 }
 
@@ -42,31 +42,31 @@ struct Text {
     subtrees: Box<[Subtree]>,
 }
 
-/// What is below a node. PERF: side by side, because a walk asks for all of it.
+/// The summary of everything below a node. PERF: stored together, because a walk reads all of it.
 #[derive(Debug)]
 struct Subtree {
     /// The bytes, see the [module](self).
     bytes: u128,
-    /// The positions; none if there are no children.
+    /// The range of positions; empty if there are no children.
     start: u32,
     end: u32,
 }
 
-/// A trie, and what may be skipped in it.
+/// A trie, and the subtrees that may be skipped in it.
 pub(crate) struct Prepared<'l> {
     pub(crate) trie: &'l Trie,
     pub(crate) skips: Option<Skips<'l>>,
 }
 
-/// What is known of everything below a node.
+/// What is known of the subtrees of a trie and of the loops of an automaton.
 pub(crate) struct Skips<'l> {
     subtrees: &'l [Subtree],
-    /// For each state of the automaton, the bytes by which it leads to itself.
+    /// For each state of the automaton, the bytes on which it has a loop.
     loops: Vec<u128>,
 }
 
 impl Skips<'_> {
-    /// The positions below a node, if a state leads to itself by everything there.
+    /// Returns the positions below a node, if a state has a loop on everything there.
     #[inline]
     pub(crate) fn stays_below(&self, state: DfaState, node: TrieNode) -> Option<core::ops::Range<u32>> {
         let subtree = &self.subtrees[node.index()];
@@ -75,7 +75,7 @@ impl Skips<'_> {
 }
 
 impl Tries {
-    /// The bytes that this takes.
+    /// Returns the memory in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let text =
             self.text.get().map_or(0, |text| text.trie.trie().heap_bytes() + size_of_val(&*text.subtrees));
@@ -83,7 +83,7 @@ impl Tries {
             + self.whole.get().map_or(0, |whole| size_of_val(&**whole))
     }
 
-    /// All tokens of a vocabulary that have bytes, as a bitset.
+    /// Returns all tokens of a vocabulary that have bytes, as a bitset.
     pub(crate) fn all(&self, vocabulary: &Vocabulary) -> &[u32] {
         self.all.get_or_init(|| {
             let mut words = vec![0; vocabulary.size().div_ceil(32)];
@@ -103,7 +103,7 @@ impl Tries {
     }
 }
 
-/// The smallest trie that this automaton can read.
+/// Returns the smallest trie that this automaton can read.
 pub(crate) fn prepared<'l>(
     dfa: &Dfa,
     vocabulary: &'l Vocabulary,
@@ -129,12 +129,12 @@ fn text_classes() -> ByteClasses {
     ByteClasses::of(|byte| if byte.is_ascii() { byte } else { merged.representative(byte) })
 }
 
-/// Whole characters beyond ASCII share this bit with DEL.
+/// The bit that whole characters beyond ASCII share with DEL.
 const CHARACTERS: u128 = 1 << 0x7F;
-/// Not sure to stay.
+/// The bit of bytes that may leave a state.
 const DOUBT: u128 = 1;
 
-/// For each state the bytes by which it leads to itself; with `text`, characters beyond ASCII besides.
+/// Computes for each state the bytes on which it has a loop; with `text`, the characters beyond ASCII as well.
 fn loops(dfa: &Dfa, text: bool) -> Vec<u128> {
     let representatives = dfa.classes().representatives();
     let mut members = vec![0u128; representatives.len()];
@@ -150,7 +150,7 @@ fn loops(dfa: &Dfa, text: bool) -> Vec<u128> {
     dfa.states().map(of).collect()
 }
 
-/// Whether every character beyond ASCII leads a state to itself.
+/// Checks whether every character beyond ASCII leads from a state back to it.
 fn characters_stay(dfa: &Dfa, state: DfaState) -> bool {
     let leads = [0xC2, 0xE0, 0xE1, 0xED, 0xF0, 0xF1, 0xF4];
     let mut work: Vec<(DfaState, Inside)> =
@@ -168,13 +168,13 @@ fn characters_stay(dfa: &Dfa, state: DfaState) -> bool {
     true
 }
 
-/// Where in a character a text of representatives is.
+/// The position of a text of representatives within a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
     Between,
-    /// So many bytes are missing.
+    /// This many continuation bytes are missing.
     Missing(u8),
-    /// The first of them must be in this range.
+    /// Bytes are missing, and the first of them must be in this range.
     Special {
         low: u8,
         high: u8,
@@ -202,7 +202,7 @@ impl Inside {
     }
 }
 
-/// The bytes below each node, whole characters as one. A node that does not stand between two characters is in doubt.
+/// Computes the bytes below each node, with whole characters as one bit. A node inside a character gets [`DOUBT`].
 fn below_text(trie: &Trie) -> Vec<u128> {
     let mut inside = vec![Inside::Between; trie.len()];
     for node in trie.nodes() {
@@ -217,7 +217,7 @@ fn below_text(trie: &Trie) -> Vec<u128> {
                 (Inside::Broken, _) => DOUBT,
                 (Inside::Between, byte) if byte.is_ascii() => byte_bit(byte),
                 (Inside::Between, _) => CHARACTERS,
-                // A token that ends here leads elsewhere.
+                // A token that ends here is in another state.
                 _ if !trie.tokens(child).is_empty() => DOUBT,
                 _ => CHARACTERS,
             };
@@ -231,14 +231,14 @@ fn below_text(trie: &Trie) -> Vec<u128> {
     below
 }
 
-/// Joins the bytes below each node with the positions there.
+/// Combines the bytes below each node with its positions.
 fn subtrees(trie: &Trie, bytes: impl Iterator<Item = u128>) -> Box<[Subtree]> {
     let mut subtrees: Box<[Subtree]> = bytes.map(|bytes| Subtree { bytes, start: 0, end: 0 }).collect();
     for node in trie.nodes().rev() {
         let children = trie.children(node);
         let Some(last) = children.clone().next_back() else { continue };
         let start = trie.positions(children.first()).start;
-        // What is below children comes behind them, and what is below the last of them comes last.
+        // The nodes below the children come after the children, and those below the last such child come last.
         let inner = children.rev().find(|&child| !trie.children(child).is_empty());
         let end = inner.map_or(trie.positions(last).end, |child| subtrees[child.index()].end);
         let subtree = &mut subtrees[node.index()];

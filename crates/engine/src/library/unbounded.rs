@@ -1,7 +1,8 @@
-//! Reading a vocabulary from a state with room for any token.
+//! Reads a vocabulary from a state with room for any token.
 //!
-//! The same as [`LeafTokens::new`], and much quicker where most tokens stay in the leaf: tokens of characters that keep it alive, whatever
-//! their order ([`super::safe_chars`]), come from sets that the vocabulary has by kinds of characters ([`super::bytes`]).
+//! Has the same result as [`LeafTokens::new`], but is much faster where most tokens stay in the leaf. Tokens whose
+//! characters keep the leaf alive in any order ([`super::safe_chars`]) come from the vocabulary's sets of tokens by
+//! kinds of characters ([`super::bytes`]).
 
 use maskwright_vocab::{TokenId, Trie, Vocabulary};
 
@@ -13,7 +14,7 @@ use super::safe_chars::{LONGEST, SafeChars};
 use crate::leaf::{Automaton, LeafState};
 use crate::tuning::tuning;
 
-/// Tokens, and those of them that close a string.
+/// Inner tokens, and tokens that close a string.
 #[derive(Default)]
 struct Tokens {
     inner: Vec<u32>,
@@ -27,7 +28,7 @@ impl Found for Tokens {
         if closed {
             self.closing.extend(tokens.iter().map(|&token| (units, token)));
         } else {
-            // PERF: there is one of them, nearly always.
+            // PERF: there is nearly always exactly one.
             for &token in tokens {
                 self.inner.push(token);
             }
@@ -40,7 +41,7 @@ impl Found for Tokens {
     }
 }
 
-/// What the vocabulary does in a state.
+/// Computes what the vocabulary does in a state.
 pub(crate) fn read(
     automaton: &Automaton,
     safe_chars: &mut SafeChars,
@@ -55,8 +56,8 @@ pub(crate) fn read(
         None if is_wide => safe_so_far(automaton, safe_chars, state),
         None => (Kinds::default(), usize::from(LONGEST)),
     };
-    // Inside a string nothing can end, so tokens that die there leave nothing behind: those with control characters always do, and
-    // long ones can be read one by one.
+    // Nothing can end inside a string, so tokens that die there have no suffix. Tokens with control characters always
+    // die there, and long ones can be read one by one.
     let in_string = automaton.is_string();
     let dead = match endless {
         Some(endless) if in_string => endless.dead,
@@ -64,7 +65,7 @@ pub(crate) fn read(
         _ => Kinds::default(),
     };
     let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
-    // Of the tokens that are longer than that, a few are read one by one, and many from the trie.
+    // Of the tokens that are longer than the limit, a few are read one by one, and many from the trie.
     let has_few_longer = in_string && limit >= usize::from(LONGEST);
     let longest = if has_few_longer { usize::MAX } else { limit };
     let mut found = Tokens::default();
@@ -85,9 +86,11 @@ pub(crate) fn read(
     LeafTokens::free(run, found.inner, found.closing, boundaries, bytes)
 }
 
-/// Characters of which every text up to some length keeps a state alive, and the greatest length up to which they are many.
+/// Finds characters such that every text of them up to some length keeps a state alive, and the greatest length for
+/// which there are enough of them.
 fn safe_so_far(automaton: &Automaton, safe_chars: &mut SafeChars, state: LeafState) -> (Kinds, usize) {
-    // PERF: from below, because a longer length asks all states that are nearer, and sets only get smaller.
+    // PERF: in ascending order, because a greater length needs the sets of all nearer states, and sets only get
+    // smaller.
     let lengths = (1..=LONGEST).map(|length| (safe_chars.kinds(automaton, state, length), length));
     let found = lengths.take_while(|(kinds, _)| kinds.len() >= tuning().loop_kinds).last();
     let (kinds, length) = found.unwrap_or((Kinds::default(), LONGEST));

@@ -1,13 +1,13 @@
-//! Tokens that contain whole JSON values, for the sake of values that must differ.
+//! Lists of tokens that contain whole JSON values, for places where values must differ.
 //!
-//! A mask is computed as if every value were new to its object or array. The tokens for which that may be wrong are few, and
-//! most of them are known beforehand, because a value has to end inside the token:
+//! A mask is computed as if every value were new to its object or array. The tokens for which that may be wrong are
+//! few, and most of them can be listed in advance, because a value has to end inside the token:
 //!
 //! ```text
 //!   ""    "",    ","x":    true,    {},        the value "" or x or true or {} stands in the token
 //!   7,                                          a number that began before the token ends in it
 //! ```
-//! What is written here errs on the side of too many tokens: each is tried before it is taken out of a mask.
+//! The lists may contain too many tokens: each is tried before it is removed from a mask.
 
 use maskwright_vocab::Vocabulary;
 use rustc_hash::FxHashMap;
@@ -15,20 +15,22 @@ use rustc_hash::FxHashMap;
 use super::bitset::{Words, bitset};
 use crate::value;
 
-/// Tokens with whole values in them, for one vocabulary.
+/// The tokens of one vocabulary that contain whole values.
 #[derive(Debug)]
 pub(crate) struct ValueTokens {
     /// For each simple value, the tokens that contain it.
     by_form: FxHashMap<Box<[u8]>, Vec<u32>>,
-    /// Tokens in which a value may meet another one of the same token, or one that begins before the token.
+    /// Tokens with a value that may have to differ from another value of the same token, or from one that began before
+    /// the token.
     pub(crate) several: Tokens,
-    /// The same as bitsets: outside of strings, and inside.
+    /// `several` as bitsets: outside strings, and inside.
     several_bits: [Words; 2],
-    /// Tokens with a comma, behind which another value has to come.
+    /// Tokens with a comma, after which another value must follow.
     pub(crate) commas: Tokens,
-    /// Tokens that go on with a number and end it.
+    /// Tokens that continue a number and end it.
     pub(crate) number_ends: Vec<u32>,
-    /// Tokens that end in a zero without a digit before it, or in a sign, behind which there may be nothing but a zero.
+    /// Tokens that end with a zero that has no digit before it, or with a sign, after which possibly only a zero is
+    /// allowed.
     pub(crate) zeros: Vec<u32>,
     /// Tokens that close an array or an object.
     pub(crate) closers: Tokens,
@@ -36,25 +38,27 @@ pub(crate) struct ValueTokens {
     pub(crate) key_closers: Tokens,
     /// Tokens that open an array or an object and write something in it.
     pub(crate) openers: Tokens,
-    /// Of these, the ones with a comma behind the bracket: they may write all values that there are, and ask for another one.
+    /// Those of the openers that have a comma after the bracket: they may write all existing values and require another
+    /// one.
     pub(crate) opened_commas: Tokens,
-    /// Tokens that end a string after an escape, by the form of what they write of it.
+    /// Tokens that end a string after an escape, by the form of the part that they write.
     escaped: FxHashMap<Box<[u8]>, Vec<u32>>,
-    /// What tokens write of a string that they end, with its quote, as forms: each once.
+    /// The parts of strings that tokens write up to the closing quote, as forms, without duplicates.
     pub(crate) rests: Vec<Box<[u8]>>,
 }
 
 /// Some tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
-    /// Those that matter outside of strings, and inside an escape.
+    /// The tokens that matter outside strings, and inside an escape.
     pub(crate) outside: Vec<u32>,
-    /// Those that matter inside a string, where nothing happens before its quote.
+    /// The tokens that matter inside a string, where nothing happens before the quote.
     pub(crate) in_string: Vec<u32>,
 }
 
 impl Tokens {
-    /// Adds a token if what it writes is of interest, or what it writes behind the quote of a string that it ends.
+    /// Adds a token to `outside` if its bytes are of interest, and to `in_string` if the bytes after its first quote
+    /// are.
     fn push(&mut self, token: u32, bytes: &[u8], is_of_interest: impl Fn(&[u8]) -> bool) {
         if is_of_interest(bytes) {
             self.outside.push(token);
@@ -69,7 +73,7 @@ impl Tokens {
     }
 }
 
-/// What follows the first quote that is not escaped.
+/// Returns the bytes after the first quote that is not escaped.
 fn behind_quote(bytes: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     while *bytes.get(at)? != b'"' {
@@ -126,18 +130,18 @@ impl ValueTokens {
         whole
     }
 
-    /// Whether a token contains several values.
+    /// Checks whether a token contains several values.
     #[inline]
     pub(crate) fn has_several(&self, token: u32, in_string: bool) -> bool {
         self.several_bits[usize::from(in_string)][token as usize / 32] >> (token % 32) & 1 == 1
     }
 
-    /// The tokens that contain a value as a whole.
+    /// Returns the tokens that contain a whole value.
     pub(crate) fn tokens_with(&self, form: &[u8]) -> Option<&[u32]> {
         self.by_form.get(form).map(Vec::as_slice)
     }
 
-    /// The tokens that write the rest of a string and its quote with an escape.
+    /// Returns the tokens that write the rest of a string and its quote with an escape.
     pub(crate) fn escaped(&self, rest: &[u8]) -> &[u32] {
         self.escaped.get(rest).map_or(&[], Vec::as_slice)
     }
@@ -199,11 +203,11 @@ fn has_word(bytes: &[u8]) -> bool {
     words.iter().any(|word| bytes.windows(word.len()).any(|window| window == *word))
 }
 
-/// Every simple value that some text may end, begin and all, inside the token; as forms.
+/// Returns every simple value, as a form, that some text may begin and end inside the token.
 fn values(bytes: &[u8]) -> Vec<Box<[u8]>> {
     let mut found = Vec::new();
     let mut add = |start: usize, end: usize| {
-        // The form is that of the whole slice, or it is not a value.
+        // The slice is a value only if its form covers all of it.
         if value::start(&bytes[..end]) == Some(start)
             && let Some(form) = value::ending(&bytes[..end])
         {
@@ -246,7 +250,7 @@ fn has_value_behind_comma(bytes: &[u8]) -> bool {
     comma.is_some_and(|comma| !values(&bytes[comma..]).is_empty())
 }
 
-/// Whether an array or object that is not empty may begin and end in the token.
+/// Checks whether a nonempty array or object may begin and end in the token.
 fn holds_container(bytes: &[u8]) -> bool {
     let pair = |open: u8, close: u8| {
         let open = bytes.iter().position(|byte| *byte == open);

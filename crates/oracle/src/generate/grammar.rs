@@ -1,40 +1,40 @@
 //! Random grammars.
 //!
-//! A grammar has two kinds of rules. *Free* rules may call any rule, themselves included, in any place: that
-//! is where left recursion, cycles and empty loops come from. *Word* rules call only later word rules, so
-//! they are regular and may stand inside intersections, complements and JSON strings.
+//! A grammar has two kinds of rules. *Free* rules may call any rule, including themselves, in any place; they produce
+//! left recursion, cycles and empty loops. *Word* rules call only later word rules, so they are regular and may be used
+//! inside intersections, complements and JSON strings.
 
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder, RuleId};
 
 use super::Rng;
 use crate::{Oracle, Unknown};
 
-/// What random grammars look like.
+/// The properties of random grammars.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches, written by name")]
 pub struct Shape {
     /// The characters of literals and small classes.
     pub alphabet: Vec<char>,
-    /// How many rules may call anything.
+    /// The number of rules that may call anything.
     pub free_rules: usize,
-    /// Whether free rules call free rules. Without recursion all of a grammar is regular.
+    /// Whether free rules call free rules. Without recursion the whole grammar is regular.
     pub recursion: bool,
-    /// How many rules are regular.
+    /// The number of regular rules.
     pub word_rules: usize,
-    /// How deep expressions nest.
+    /// The nesting depth of expressions.
     pub depth: usize,
     /// Whether there are intersections and complements.
     pub booleans: bool,
     /// Whether there are JSON strings.
     pub json_strings: bool,
-    /// Whether classes may hold characters outside the alphabet.
+    /// Whether classes may contain characters outside the alphabet.
     pub wide_classes: bool,
     /// Whether some repetitions are counted in thousands.
     pub large_counts: bool,
-    /// How far apart the bounds of a repetition may be, and how large the lower one is.
+    /// A limit for the lower bound of a repetition, and for the difference of its bounds.
     pub counts: usize,
-    /// How [ambiguous](crate::State::ambiguity) a short text may be. Some grammars read every piece of a text
-    /// in every way; they are true to the definition and cost seconds for each mask.
+    /// The greatest [ambiguity](crate::State::ambiguity) of a short text. Some grammars read every part of a text in
+    /// every way; they are valid, but take seconds for each mask.
     pub ambiguity: usize,
 }
 
@@ -56,9 +56,9 @@ impl Default for Shape {
     }
 }
 
-/// A random grammar that has at least one text.
+/// Returns a random grammar that has at least one text.
 pub fn grammar(rng: &mut Rng, shape: &Shape) -> Grammar {
-    /// What takes more steps than this to see whether it is empty is no small grammar.
+    /// A grammar whose emptiness takes more steps than this is not small.
     const LIMIT: u64 = 100_000;
     loop {
         let Some(grammar) = any_grammar(rng, shape) else { continue };
@@ -71,7 +71,7 @@ pub fn grammar(rng: &mut Rng, shape: &Shape) -> Grammar {
     }
 }
 
-/// Whether a random beginning stays within the allowed ambiguity, and whether each next byte can be judged.
+/// Checks whether a random prefix stays within the allowed ambiguity, and whether each next byte can be decided.
 fn is_tame(rng: &mut Rng, shape: &Shape, oracle: &Oracle) -> Result<bool, Unknown> {
     const LENGTH: usize = 12;
     let letters = shape.alphabet.iter().collect::<String>().into_bytes();
@@ -113,7 +113,7 @@ fn any_grammar(rng: &mut Rng, shape: &Shape) -> Option<Grammar> {
     writer.builder.finish(root).ok()
 }
 
-/// Which rules an expression may call.
+/// The rules that an expression may call.
 #[derive(Clone, Copy)]
 enum Callable {
     All,
@@ -121,7 +121,7 @@ enum Callable {
 }
 
 impl Callable {
-    /// What the operand of an intersection and its kin may call.
+    /// Returns what the operand of an intersection, a complement or a JSON string may call.
     fn regular(self) -> Self {
         match self {
             Self::All => Self::WordsFrom(0),
@@ -142,7 +142,7 @@ impl Writer<'_> {
     fn expr(&mut self, depth: usize, callable: Callable) -> ExprId {
         let Some(depth) = depth.checked_sub(1) else { return self.leaf(callable) };
         match self.rng.below(20) {
-            // Below 4, and what the shape leaves out, is a leaf.
+            // Numbers below 4, and everything that the shape excludes, give a leaf.
             4..=8 => {
                 let parts = self.some(depth, callable);
                 self.builder.seq(parts)
@@ -184,7 +184,7 @@ impl Writer<'_> {
         }
         let text = self.expr(depth, callable);
         if self.rng.one_in(3) {
-            // As `minLength` and `maxLength` beside a pattern: a window of lengths.
+            // Like `minLength` and `maxLength` beside a pattern: a window of lengths.
             let any = self.builder.class(CharSet::all());
             let min = self.rng.below(4) as u32;
             let max = if self.rng.one_in(4) { None } else { Some(min + self.rng.below(4) as u32) };
@@ -226,7 +226,7 @@ impl Writer<'_> {
         let text: String = (0..=self.rng.below(3)).filter_map(|_| self.letter()).collect();
         let mut bytes = text.as_bytes();
         if self.rng.one_in(20) {
-            // A literal is bytes: it may end inside a character.
+            // A literal consists of bytes: it may end inside a character.
             bytes = &bytes[..bytes.len().saturating_sub(1)];
         }
         self.builder.bytes(bytes)

@@ -1,4 +1,4 @@
-//! Random grammars, texts and vocabularies: the same seed gives the same ones, on every machine.
+//! Random grammars, texts and vocabularies. The same seed gives the same result on every machine.
 //!
 //! ```
 //! use maskwright_oracle::{Oracle, generate};

@@ -1,18 +1,18 @@
-//! Random numbers that are the same everywhere.
+//! Reproducible random numbers.
 
-/// A small generator of random numbers (`SplitMix64`: a counter, well stirred).
+/// A small random number generator (`SplitMix64`: a counter whose bits are mixed).
 #[derive(Clone, Debug)]
 pub struct Rng {
     counter: u64,
 }
 
 impl Rng {
-    /// Starts from a seed. Neighbouring seeds have nothing in common.
+    /// Creates a generator from a seed. Adjacent seeds give unrelated numbers.
     pub fn new(seed: u64) -> Self {
         Self { counter: seed }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.counter = self.counter.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut x = self.counter;
@@ -21,18 +21,18 @@ impl Rng {
         x ^ (x >> 31)
     }
 
-    /// A number below `bound`, which must not be 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
         // The bias of the remainder does not matter at these sizes.
         (self.bits() % bound as u64) as usize
     }
 
-    /// True once in `times` times.
+    /// Returns `true` once in `times` times on average.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of the members; `None` if there are none.
+    /// Returns one of the members; `None` if there are none.
     pub fn choose<'a, T>(&mut self, members: &'a [T]) -> Option<&'a T> {
         if members.is_empty() { None } else { members.get(self.below(members.len())) }
     }

@@ -1,12 +1,12 @@
-//! Random texts of a grammar, and almost-texts.
+//! Random texts of a grammar, and texts with a small mistake.
 
 use super::Rng;
 use crate::Oracle;
 
-/// A random text of the grammar; `None` if it has none.
+/// Returns a random text of the grammar; `None` if it has none.
 ///
-/// Bytes are drawn from those that may come next. After `length` of them, or sooner where the text is
-/// complete, the shortest way to the end is taken.
+/// Bytes are drawn from those that may come next. After `length` of them, or earlier if the text is complete, the
+/// shortest way to the end is taken.
 pub fn text(rng: &mut Rng, oracle: &Oracle, length: usize) -> Option<Vec<u8>> {
     let mut state = oracle.start();
     let mut bytes = Vec::new();
@@ -20,15 +20,15 @@ pub fn text(rng: &mut Rng, oracle: &Oracle, length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A member, preferably one that has few neighbours: where a class allows two hundred bytes, a quote among
-/// them would else never be drawn.
+/// Returns a member, preferably one of a few characteristic bytes: where a class allows two hundred bytes, a quote
+/// among them would hardly ever be drawn.
 fn favoured<'a, T>(rng: &mut Rng, next: &'a [(u8, T)]) -> Option<&'a (u8, T)> {
     const TELLING: &[u8] = b"\"\\abn/u0{}[],:";
     let telling: Vec<&(u8, T)> = next.iter().filter(|(byte, _)| TELLING.contains(byte)).collect();
     if !telling.is_empty() && !rng.one_in(4) { rng.choose(&telling).copied() } else { rng.choose(next) }
 }
 
-/// The text with a small mistake: a byte lost, doubled, swapped or changed.
+/// Returns the text with a small mistake: a byte lost, doubled, swapped or changed.
 pub fn mutate(rng: &mut Rng, text: &[u8]) -> Vec<u8> {
     const OTHER: &[u8] = b"ab\"\\u0\n\xC3\xA9\xFF";
     let mut bytes = text.to_vec();

@@ -2,7 +2,7 @@
 
 use super::Rng;
 
-/// Every string over the alphabet with 1 to `longest` bytes, the short ones first.
+/// Returns every string over the alphabet with 1 to `longest` bytes, the short ones first.
 pub fn strings(alphabet: &[u8], longest: usize) -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     let mut last: Vec<Vec<u8>> = vec![Vec::new()];
@@ -17,8 +17,8 @@ pub fn strings(alphabet: &[u8], longest: usize) -> Vec<Vec<u8>> {
     all
 }
 
-/// A vocabulary that can spell everything: each single byte, every string of two or three bytes over the
-/// alphabet, `longer` random strings of four to nine, and a few of all these a second time; in random order.
+/// Returns a vocabulary that can spell everything: each single byte, every string of two or three bytes over the
+/// alphabet, `longer` random strings of four to nine bytes, and a few duplicates of all these; in random order.
 pub fn vocabulary(rng: &mut Rng, alphabet: &[u8], longer: usize) -> Vec<Vec<u8>> {
     const ALIASES: usize = 3;
     let mut tokens: Vec<Vec<u8>> = (0..=u8::MAX).map(|byte| vec![byte]).collect();

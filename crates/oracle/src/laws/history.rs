@@ -1,10 +1,10 @@
-//! Ways to the same place: other segmentations, rollback, fork, reset.
+//! Different ways to the same state: other segmentations, rollback, fork, reset.
 
 use super::{Broken, Case, Effort, Look, Rng, Subject, Tally};
 use crate::generate;
 
-/// However an accepted text is cut into pieces, it is accepted and ends alike; and bytes that no text
-/// begins with are refused, whole, without a trace.
+/// An accepted text is accepted and ends alike in any segmentation. Bytes that no text begins with are rejected as a
+/// whole, without side effects.
 pub fn segmentation_is_free<S: Subject>(
     case: &Case<'_>,
     fresh: &dyn Fn() -> S,
@@ -39,7 +39,8 @@ pub fn segmentation_is_free<S: Subject>(
     Ok(tally)
 }
 
-/// Feeds a text in random pieces; the lengths of all of them, or of those up to the one that was refused.
+/// Feeds a text in random pieces. Returns the lengths of all of them, or as an error the lengths up to the rejected
+/// one.
 fn feed_pieces(subject: &mut impl Subject, rng: &mut Rng, text: &[u8]) -> Result<Vec<usize>, Vec<usize>> {
     let (mut lengths, mut at) = (Vec::new(), 0);
     while at < text.len() {
@@ -53,7 +54,7 @@ fn feed_pieces(subject: &mut impl Subject, rng: &mut Rng, text: &[u8]) -> Result
     Ok(lengths)
 }
 
-/// Bytes are taken exactly if some text begins with them.
+/// Checks that bytes are accepted if and only if some text begins with them.
 fn check_mistake<S: Subject>(
     law: &str,
     case: &Case<'_>,
@@ -80,7 +81,7 @@ fn refuse_unless(holds: bool, case: &Case<'_>, law: &str, text: &[u8], what: &st
     }
 }
 
-/// Taking tokens back leads to where one was before them, as often as one likes.
+/// Taking tokens back restores the state before them, any number of times.
 pub fn rollback_is_replay<S: Subject>(
     case: &Case<'_>,
     fresh: &dyn Fn() -> S,
@@ -116,7 +117,7 @@ pub fn rollback_is_replay<S: Subject>(
     Ok(tally)
 }
 
-/// Follows a path and looks at every state, the first and the last included.
+/// Follows a path and records every state, including the first and the last.
 fn looks_along(
     law: &str,
     case: &Case<'_>,
@@ -131,7 +132,7 @@ fn looks_along(
     Ok(looks)
 }
 
-/// A fork goes on as its original would, back as well as forth, and neither sees what the other does.
+/// A fork behaves as its original would, forwards and backwards, and neither sees what the other does.
 pub fn fork_is_a_copy<S: Subject>(
     case: &Case<'_>,
     fresh: &dyn Fn() -> S,
@@ -173,7 +174,7 @@ pub fn fork_is_a_copy<S: Subject>(
     Ok(tally)
 }
 
-/// After a reset nothing is left of what was before: neither masks nor history.
+/// After a reset nothing of the earlier state remains: neither masks nor history.
 pub fn reset_is_fresh<S: Subject>(
     case: &Case<'_>,
     fresh: &dyn Fn() -> S,

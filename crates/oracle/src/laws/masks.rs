@@ -2,7 +2,7 @@
 
 use super::{Broken, Case, Effort, Look, Rng, Subject, Tally};
 
-/// At every state of a path, every bit of the mask is what the oracle says.
+/// At every state of a path, every bit of the mask is the oracle's.
 pub fn masks_are_exact<S: Subject>(
     case: &Case<'_>,
     fresh: &dyn Fn() -> S,
@@ -31,9 +31,9 @@ pub fn masks_are_exact<S: Subject>(
     Ok(tally)
 }
 
-/// A token is accepted if and only if its bit is set; a refusal changes nothing.
+/// A token is accepted if and only if its bit is set; a rejection changes nothing.
 ///
-/// Tokens that end a text are offered as well, and ids that no token has.
+/// Tokens that end a text are tried as well, and ids without a token.
 pub fn accept_follows_the_mask<S: Subject>(
     case: &Case<'_>,
     fresh: &dyn Fn() -> S,
@@ -73,7 +73,7 @@ pub fn accept_follows_the_mask<S: Subject>(
     Ok(tally)
 }
 
-/// All tokens, or a sample in which allowed and forbidden ones are balanced.
+/// Returns all tokens, or a sample in which allowed and forbidden ones are balanced.
 fn offered(case: &Case<'_>, look: &Look, rng: &mut Rng, effort: &Effort) -> Vec<u32> {
     let size = case.tokens.size() as u32;
     let mut offered: Vec<u32> = if case.tokens.size() <= effort.accepts {

@@ -1,18 +1,18 @@
-//! What must hold of anything that fills masks, as functions that say how it was broken.
+//! The laws that everything that fills masks must obey, as functions that report violations.
 //!
-//! A [`Subject`] is what is judged: the engine's matcher, behind a dozen lines of glue. A [`Case`] is a
-//! grammar's oracle and a vocabulary. Each law draws its own texts and paths from a seed, and fails with
-//! everything that is needed to see it again.
+//! A [`Subject`] is the thing under test: the engine's matcher, behind a dozen lines of glue. A [`Case`] is a grammar's
+//! oracle and a vocabulary. Each law draws its own texts and paths from a seed, and an error contains everything needed
+//! to reproduce it.
 //!
 //! | law | in words |
 //! |---|---|
-//! | [`masks_are_exact`] | at every state of a path, every bit of the mask is what the oracle says |
-//! | [`accept_follows_the_mask`] | a token is accepted if and only if its bit is set; a refusal changes nothing |
-//! | [`segmentation_is_free`] | however an accepted text is cut into pieces, it is accepted and ends alike |
-//! | [`rollback_is_replay`] | taking tokens back leads to where one was before them |
-//! | [`fork_is_a_copy`] | a fork goes on as its original would, and neither sees what the other does |
-//! | [`reset_is_fresh`] | after a reset nothing is left of what was before |
-//! | [`walks_finish`] | following masks one is never stuck, and what was written satisfies the oracle |
+//! | [`masks_are_exact`] | at every state of a path, every bit of the mask is the oracle's |
+//! | [`accept_follows_the_mask`] | a token is accepted if and only if its bit is set; a rejection changes nothing |
+//! | [`segmentation_is_free`] | an accepted text is accepted and ends alike in any segmentation |
+//! | [`rollback_is_replay`] | taking tokens back restores the state before them |
+//! | [`fork_is_a_copy`] | a fork behaves as its original would, and neither sees what the other does |
+//! | [`reset_is_fresh`] | after a reset nothing of the earlier state remains |
+//! | [`walks_finish`] | a walk that follows masks is never stuck, and its text satisfies the oracle |
 //!
 //! ```
 //! use maskwright_oracle::generate::{self, Rng, Shape};
@@ -44,28 +44,28 @@ pub use masks::{accept_follows_the_mask, masks_are_exact};
 pub use plain::Plain;
 pub use walks::walks_finish;
 
-/// What is judged: something that fills masks and takes tokens.
+/// The thing under test: it fills masks and accepts tokens.
 pub trait Subject: Sized {
     /// Writes the tokens that may come next. Every word is overwritten; bits beyond the vocabulary are 0.
     fn fill(&mut self, words: &mut [u32]);
-    /// Takes one token, or refuses it and stays as it is.
+    /// Accepts one token, or rejects it and stays unchanged.
     fn accept(&mut self, token: u32) -> bool;
-    /// Takes all of these bytes, or refuses them and stays as it is.
+    /// Accepts all of these bytes, or rejects them and stays unchanged.
     fn accept_bytes(&mut self, bytes: &[u8]) -> bool;
-    /// Takes back the last `count` tokens, or refuses if there were fewer and stays as it is.
+    /// Takes back the last `count` tokens, or refuses if there are fewer and stays unchanged.
     ///
     /// The laws do not mix this with [`Self::accept_bytes`].
     fn rollback(&mut self, count: usize) -> bool;
-    /// A copy that goes its own way.
+    /// Returns an independent copy.
     #[must_use]
     fn fork(&self) -> Self;
-    /// Back to the very beginning.
+    /// Goes back to the beginning.
     fn reset(&mut self);
-    /// Whether what was taken so far is a whole text.
+    /// Checks whether the text so far is a whole text.
     fn is_accepting(&mut self) -> bool;
 }
 
-/// A grammar and a vocabulary to judge a subject by.
+/// A grammar and a vocabulary for testing a subject.
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
     name: String,
@@ -73,14 +73,14 @@ pub struct Case<'a> {
     tokens: &'a Tokens,
 }
 
-/// How hard a law tries.
+/// How thoroughly a law tests.
 #[derive(Clone, Debug)]
 pub struct Effort {
-    /// How many bytes random texts have before they head for their end.
+    /// The number of bytes after which random texts head for their end.
     pub length: usize,
-    /// How many texts, paths or walks a law looks at.
+    /// The number of texts, paths or walks of each law.
     pub rounds: usize,
-    /// How many tokens are tried at one state; those of a smaller vocabulary are tried all.
+    /// The number of tokens that are tried at one state; all tokens of a smaller vocabulary are tried.
     pub accepts: usize,
 }
 
@@ -93,13 +93,13 @@ impl Default for Effort {
 /// How much has been compared.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
-    /// Masks that were compared with the oracle's.
+    /// The number of masks that were compared with the oracle's.
     pub masks: u64,
-    /// Bits in those masks, one for each token.
+    /// The number of bits in those masks, one for each token.
     pub bits: u64,
-    /// Tokens that were offered to see whether they are accepted.
+    /// The number of tokens that were tried to see whether they are accepted.
     pub accepts: u64,
-    /// Texts that were written or read to their end.
+    /// The number of texts that were written or read to their end.
     pub texts: u64,
 }
 
@@ -112,10 +112,10 @@ impl AddAssign for Tally {
     }
 }
 
-/// How a law was broken, with all that is needed to see it again.
+/// A report of a violation, with everything needed to reproduce it.
 pub type Broken = String;
 
-/// Judges a subject by all laws. `fresh` makes one that has taken nothing yet.
+/// Tests a subject with all laws. `fresh` creates one that has accepted nothing yet.
 pub fn all<S: Subject>(
     case: &Case<'_>,
     fresh: &dyn Fn() -> S,
@@ -139,12 +139,12 @@ pub fn all<S: Subject>(
 }
 
 impl<'a> Case<'a> {
-    /// A case; its name, with the seed in it, is part of every complaint.
+    /// Creates a case. Its name, which should contain the seed, is part of every report.
     pub fn new(name: impl Into<String>, oracle: &'a Oracle, tokens: &'a Tokens) -> Self {
         Self { name: name.into(), oracle, tokens }
     }
 
-    /// The oracle's mask, with the tokens that end a text where the text is complete.
+    /// Returns the oracle's mask, including the tokens that end a text if the text is complete.
     pub fn expected(&self, state: &State) -> Mask {
         let mut mask = self.oracle.mask(state, self.tokens);
         if self.oracle.is_accepting(state) {
@@ -155,7 +155,7 @@ impl<'a> Case<'a> {
         mask
     }
 
-    /// A random text of the grammar, cut into tokens: the longest beginning that tokens can spell.
+    /// Returns a random text of the grammar as tokens: the longest prefix that tokens can spell.
     fn path(&self, rng: &mut Rng, effort: &Effort) -> Result<Vec<u32>, Broken> {
         let text = self.text(rng, effort)?;
         Ok(self.cut(rng, &text).0)
@@ -166,7 +166,7 @@ impl<'a> Case<'a> {
             .ok_or_else(|| format!("{}: the grammar has no text, so there is nothing to judge", self.name))
     }
 
-    /// Cuts a text into tokens at random. The second is false where tokens can spell only a part of it.
+    /// Splits a text into tokens at random. The second value is `false` if tokens can spell only a part of it.
     fn cut(&self, rng: &mut Rng, text: &[u8]) -> (Vec<u32>, bool) {
         let (mut path, mut at) = (Vec::new(), 0);
         while at < text.len() {
@@ -187,7 +187,7 @@ impl<'a> Case<'a> {
         self.oracle.run(&self.oracle.start(), &self.spell(path))
     }
 
-    /// A complaint about a law, after the tokens of `path`.
+    /// Formats a report about a law, after the tokens of `path`.
     fn broken(&self, law: &str, path: &[u32], what: &str) -> Broken {
         format!(
             "{law} – broken in {}\nafter the tokens {path:?}, which spell \"{}\":\n{what}\nThe grammar:\n{}",
@@ -197,7 +197,7 @@ impl<'a> Case<'a> {
         )
     }
 
-    /// In which tokens two masks differ, for people.
+    /// Describes the tokens in which two masks differ.
     fn difference(&self, wanted: &Mask, got: &Mask) -> String {
         const SHOWN: usize = 8;
         let all_ids = (0..wanted.words().len() as u32 * 32).collect::<Vec<u32>>();
@@ -214,16 +214,16 @@ impl<'a> Case<'a> {
         shown
     }
 
-    /// What can be seen of a subject.
+    /// Returns the observable state of a subject.
     fn look(&self, subject: &mut impl Subject) -> Look {
         let mut mask = Mask::new(self.tokens.size());
-        // Whatever was in the buffer must not matter.
+        // The previous content of the buffer must not matter.
         mask.words_mut().fill(0xA5A5_A5A5);
         subject.fill(mask.words_mut());
         Look { mask, accepting: subject.is_accepting() }
     }
 
-    /// Takes the tokens of a path, which the oracle allows.
+    /// Accepts the tokens of a path, which the oracle allows.
     fn follow(
         &self,
         law: &str,
@@ -240,7 +240,7 @@ impl<'a> Case<'a> {
         Ok(())
     }
 
-    /// Complains unless two looks are the same.
+    /// Fails unless two observed states are equal.
     fn same(&self, law: &str, path: &[u32], wanted: &Look, got: &Look, when: &str) -> Result<(), Broken> {
         if wanted.accepting != got.accepting {
             let what = format!("{when}: accepting is {} and should be {}", got.accepting, wanted.accepting);
@@ -254,7 +254,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// What can be seen of a subject at one state.
+/// The observable properties of a subject in one state.
 #[derive(Clone, Debug)]
 struct Look {
     mask: Mask,

@@ -3,17 +3,17 @@
 use super::Subject;
 use crate::{Oracle, State, Tokens};
 
-/// The simplest [`Subject`]: it asks the oracle and remembers every state.
+/// The simplest [`Subject`]: it queries the oracle and stores every state.
 #[derive(Clone, Debug)]
 pub struct Plain<'a> {
     oracle: &'a Oracle,
     tokens: &'a Tokens,
-    /// The state now and all before it; `None` once the text has been ended.
+    /// The current state and all before it; `None` once the text has been ended.
     states: Vec<Option<State>>,
 }
 
 impl<'a> Plain<'a> {
-    /// One that has taken nothing yet.
+    /// Creates a subject that has accepted nothing yet.
     pub fn new(oracle: &'a Oracle, tokens: &'a Tokens) -> Self {
         Self { oracle, tokens, states: vec![Some(oracle.start())] }
     }

@@ -1,12 +1,12 @@
-//! Following masks one is never stuck, and arrives.
+//! A walk that follows masks is never stuck, and finishes.
 
 use super::{Broken, Case, Effort, Rng, Subject, Tally};
 
-/// Random walks under the mask are never stuck, and what they wrote satisfies the oracle.
+/// Random walks under the mask are never stuck, and their texts satisfy the oracle.
 ///
-/// A walk draws any allowed token until it has written `effort.length` bytes or likes where it is; then it
-/// heads for the nearest end, still by tokens of the mask. Where the vocabulary cannot spell every text, a
-/// walk may get stuck through no fault of the mask, and is given up if the oracle's mask is empty too.
+/// A walk draws any allowed token until it has written `effort.length` bytes or stops early at random. Then it heads
+/// for the nearest end, still by tokens of the mask. If the vocabulary cannot spell every text, a walk may get stuck
+/// although the mask is right; it is given up if the oracle's mask is empty, too.
 pub fn walks_finish<S: Subject>(
     case: &Case<'_>,
     fresh: &dyn Fn() -> S,
@@ -22,7 +22,7 @@ pub fn walks_finish<S: Subject>(
 
 const LAW: &str = "walks finish";
 
-/// One walk; false if it was given up.
+/// Makes one walk. Returns `false` if it was given up.
 fn walk(case: &Case<'_>, mut subject: impl Subject, rng: &mut Rng, effort: &Effort) -> Result<bool, Broken> {
     let (mut path, mut state) = (Vec::new(), case.oracle.start());
     while state.position() < effort.length {
@@ -59,7 +59,7 @@ fn walk(case: &Case<'_>, mut subject: impl Subject, rng: &mut Rng, effort: &Effo
     Ok(true)
 }
 
-/// Writes a shortest completion in the longest tokens that the mask allows; false if tokens cannot spell it.
+/// Writes a shortest completion in the longest tokens that the mask allows. Returns `false` if tokens cannot spell it.
 fn head_for_the_end(
     case: &Case<'_>,
     subject: &mut impl Subject,
@@ -88,7 +88,7 @@ fn head_for_the_end(
     Ok(true)
 }
 
-/// No token is allowed, and the text is not complete: is the vocabulary to blame?
+/// Decides whether a walk without an allowed token is the vocabulary's fault.
 fn stuck(case: &Case<'_>, path: &[u32], state: &crate::State) -> Result<bool, Broken> {
     if !case.tokens.spell_everything() && case.oracle.mask(state, case.tokens).is_empty() {
         return Ok(false);

@@ -1,8 +1,8 @@
-//! JSON strings: where in the spelling we are, and which characters can still come of it.
+//! JSON strings: the position in the spelling, and the characters that it can still become.
 //!
-//! A JSON string is read one byte at a time. Beside the [`Stage`] stands the derivative of the text by what
-//! has been decoded so far; raw bytes are decoded bytes, so a half-written UTF-8 character needs no stage
-//! of its own. An escape is decoded when its last byte is read:
+//! A JSON string is read byte by byte. Beside the [`Stage`] there is the derivative of the text by everything decoded
+//! so far. Raw bytes are decoded bytes, so an incomplete UTF-8 character needs no stage. An escape is decoded when its
+//! last byte is read:
 //!
 //! ```text
 //! byte      "      a      \         u      0 0 6       2      "
@@ -12,42 +12,42 @@
 
 use maskwright_grammar::CharSet;
 
-/// How much of a JSON string has been read, without the text.
+/// The position in the spelling of a JSON string, without the text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) enum Stage {
-    /// Nothing yet: the opening quote comes next.
+    /// Before the opening quote.
     Open,
-    /// Inside, between two bytes of raw text or behind an escape.
+    /// Inside, between two bytes of raw text or after an escape.
     Text,
-    /// Behind a backslash.
+    /// After a backslash.
     Backslash,
-    /// Behind `\u` and some hexadecimal digits of a code unit.
+    /// After `\u` and some hexadecimal digits of a code unit.
     Unit(Unit),
-    /// Behind a whole `\uXXXX` that is a high surrogate: a backslash comes next.
+    /// After a complete `\uXXXX` that is a high surrogate: a backslash comes next.
     High(u16),
-    /// Behind a high surrogate and a backslash: `u` comes next.
+    /// After a high surrogate and a backslash: `u` comes next.
     HighBackslash(u16),
 }
 
-/// A half-written code unit.
+/// An incomplete code unit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Unit {
-    /// The high surrogate in front, if this must be a low one.
+    /// The preceding high surrogate, if this must be a low one.
     high: Option<u16>,
     value: u16,
     digits: u8,
 }
 
-/// What one more byte does to a spelling.
+/// The effect of one more byte on a spelling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// No JSON string goes on like this.
+    /// No JSON string continues like this.
     Refused,
-    /// Nothing has been decoded, but we are further.
+    /// Nothing is decoded, but the stage changes.
     To(Stage),
     /// This raw byte belongs to the text.
     Raw(u8),
-    /// An escape has ended and stands for this character.
+    /// An escape has ended; it represents this character.
     Decoded(char),
     /// The string is closed.
     Closed,
@@ -71,7 +71,7 @@ impl Stage {
         }
     }
 
-    /// Inside an escape: the characters that some way of finishing it stands for.
+    /// Returns the characters that an open escape can still represent.
     pub(super) fn spellable(self) -> Option<CharSet> {
         match self {
             Self::Open | Self::Text => None,
@@ -84,10 +84,10 @@ impl Stage {
         }
     }
 
-    /// Inside an escape whose every ending is spelt alike: what each of the missing bytes may be.
+    /// Returns the possible values of each missing byte of an open escape, if all its completions have the same form.
     ///
-    /// Every way through these bytes ends the escape and stands for one of the [spellable](Self::spellable)
-    /// characters. Not so behind `\\uD8`, say: a pair and a single unit end in different places.
+    /// Every choice of these bytes completes the escape, to one of the [spellable](Self::spellable) characters. After
+    /// `\\uD8`, for example, there is no common form: a pair and a single unit end in different places.
     pub(super) fn missing(self) -> Option<Vec<&'static [(u8, u8)]>> {
         match self {
             Self::Open | Self::Text | Self::Backslash => None,
@@ -102,7 +102,7 @@ impl Stage {
         }
     }
 
-    /// The most bytes that finishing the escape can take.
+    /// Returns the greatest number of bytes that complete the escape.
     pub(super) fn longest_rest(self) -> u64 {
         match self {
             Self::Open | Self::Text => 0,
@@ -158,7 +158,7 @@ impl Unit {
         is_alike.then(|| if self.high.is_some() { LOW[digits..].to_vec() } else { vec![HEX; 4 - digits] })
     }
 
-    /// The characters that the values with these first digits stand for.
+    /// Returns the characters of the values with these first digits.
     fn spellable(self) -> CharSet {
         let open_bits = 4 * (4 - u32::from(self.digits));
         let first = u32::from(self.value) << open_bits;
@@ -183,7 +183,7 @@ impl Unit {
     }
 }
 
-/// The scalar value of a surrogate pair.
+/// Returns the scalar value of a surrogate pair.
 fn pair(high: u16, low: u16) -> u32 {
     0x1_0000 + ((u32::from(high) - 0xD800) << 10) + (u32::from(low) - 0xDC00)
 }
@@ -192,7 +192,7 @@ fn pair(high: u16, low: u16) -> u32 {
 mod tests {
     use super::{Stage, Step};
 
-    /// Reads the bytes behind a backslash.
+    /// Reads the bytes after a backslash.
     fn escape(bytes: &[u8]) -> (Stage, Step) {
         let mut stage = Stage::Backslash;
         let mut step = Step::To(stage);
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Takes every way through the missing bytes: each must decode, to the spellable characters in all.
+    /// Tries every choice of the missing bytes: each must decode, and together they must give the spellable characters.
     #[test]
     fn missing_bytes_spell_the_spellable() {
         let prefixes =
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// The set must be what trying every digit out gives.
+    /// The set must be equal to the union over every next digit.
     #[test]
     fn spellable_is_the_union_over_the_next_digit() {
         let prefixes = ["u", "u0", "uD", "ud8", "uD83", "uDC", "uDF", "uD83D\\u", "uD83D\\uD", "uD83D\\uDE0"];

@@ -1,13 +1,13 @@
-//! The regular expressions of a grammar as nodes.
+//! Lowers the regular expressions of a grammar to nodes.
 
 use maskwright_grammar::{CharSet, Expr, Grammar};
 
 use super::{Arena, Node, NodeId, json::Stage, utf8::byte_ranges};
 
-/// The node of every expression that reaches no recursive rule; `None` for the others.
+/// Returns the node of every expression that reaches no recursive rule; `None` for the others.
 ///
-/// Expressions stand behind their operands, so one pass is enough but for rules, which may be called
-/// before they are written. Each further pass gets at least one rule deeper.
+/// Expressions come after their operands, so one pass would be enough except for rules, which may be called before they
+/// are defined. Each further pass resolves at least one more level of rules.
 pub(crate) fn lower(grammar: &Grammar, arena: &mut Arena) -> Vec<Option<NodeId>> {
     let mut nodes: Vec<Option<NodeId>> = vec![None; grammar.exprs().len()];
     loop {
@@ -27,7 +27,7 @@ pub(crate) fn lower(grammar: &Grammar, arena: &mut Arena) -> Vec<Option<NodeId>>
 fn lower_expr(grammar: &Grammar, expr: &Expr, known: &[Option<NodeId>], arena: &mut Arena) -> Option<NodeId> {
     let operands: Vec<NodeId> = expr.operands().iter().map(|op| known[op.index()]).collect::<Option<_>>()?;
     Some(match expr {
-        // A token is no text; whoever compares masks puts its spelling in its place first.
+        // A token is not text. Code that compares masks replaces it with its spelling first.
         Expr::Never | Expr::Token(_) => arena.never(),
         Expr::Empty => arena.empty(),
         Expr::Bytes(bytes) => arena.sequence(bytes.iter().map(|&b| (b, b))),
@@ -47,16 +47,16 @@ fn lower_expr(grammar: &Grammar, expr: &Expr, known: &[Option<NodeId>], arena: &
             let text = arena.well_formed(operands[0]);
             arena.json(Stage::Open, text)
         }
-        // That values differ is judged elsewhere, by writing out every text.
+        // That values differ is checked elsewhere, by enumerating all texts.
         Expr::Scope { .. } | Expr::Distinct(_) => operands[0],
-        // How a text is cut into tokens does not change the text.
+        // How a text is split into tokens does not change the text.
         Expr::Limit { .. } => operands[0],
         Expr::Rule(rule) => known[grammar.rule(*rule).expr().index()]?,
     })
 }
 
 impl Arena {
-    /// One character of the set.
+    /// Builds one character of the set.
     pub(super) fn class(&mut self, set: &CharSet) -> NodeId {
         let mut boxes = Vec::new();
         for &(first, last) in set.ranges() {
@@ -67,7 +67,7 @@ impl Arena {
         self.alt(boxes)
     }
 
-    /// One byte after the other.
+    /// Builds one byte after another.
     fn sequence(&mut self, ranges: impl DoubleEndedIterator<Item = (u8, u8)>) -> NodeId {
         let mut rest = self.empty();
         for (low, high) in ranges.rev() {
@@ -77,7 +77,7 @@ impl Arena {
         rest
     }
 
-    /// The well-formed texts of a set.
+    /// Builds the well-formed texts of a set.
     fn well_formed(&mut self, set: NodeId) -> NodeId {
         let character = self.class(&CharSet::all());
         let texts = self.repeat(character, 0, None);

@@ -1,22 +1,22 @@
 //! Regular sets by Brzozowski derivatives.
 //!
-//! The derivative of a set by a byte is what may follow that byte: `b⁻¹L = { w : bw ∈ L }`. A text is in `L`
-//! when the derivative by all its bytes holds the empty text. Derivatives of unions, intersections and
-//! complements are the unions, intersections and complements of the derivatives, which is why this small
-//! tree needs no automaton (Brzozowski, *Derivatives of Regular Expressions*, 1964):
+//! The derivative of a set by a byte is what may follow that byte: `b⁻¹L = { w : bw ∈ L }`. A text is in `L` if the
+//! derivative by all its bytes contains the empty text. Derivatives of unions, intersections and complements are the
+//! unions, intersections and complements of the derivatives, so this needs no automaton (Brzozowski, *Derivatives of
+//! Regular Expressions*, 1964):
 //!
 //! ```text
 //! a⁻¹((ab)* ∧ ¬aba)  =  a⁻¹(ab)* ∧ ¬ a⁻¹aba  =  b(ab)* ∧ ¬ba
 //! ```
 //!
-//! Sets of bytes, not of characters: a class is written out as its UTF-8 encodings ([`utf8`]), and a JSON
-//! string carries the derivative of the text it stands for ([`json`]).
+//! The sets contain bytes, not characters: a class is expanded to its UTF-8 encodings ([`utf8`]), and a JSON string
+//! contains the derivative of the text that it represents ([`json`]).
 //!
-//! Nodes are interned and what is known of a node – its derivatives, its shortest text – is kept beside it.
-//! These are facts about an immutable value: nothing ever has to be forgotten.
+//! Nodes are interned, and facts about a node (its derivatives, its shortest text) are cached. They are facts about an
+//! immutable value, so nothing has to be invalidated.
 //!
-//! Functions here recurse as deep as an expression nests. That is fine for a judge of tests, and the reason
-//! why nothing else may use it.
+//! Functions here recurse as deep as an expression nests. That is fine for a test tool, and the reason not to use it
+//! for anything else.
 
 mod json;
 mod lower;
@@ -32,10 +32,10 @@ pub(crate) use lower::lower;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct NodeId(u32);
 
-/// The question took more steps than allowed, so that there is no answer.
+/// The error if a query took more steps than allowed, so that there is no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unknown {
-    /// How many nodes were derived.
+    /// The number of nodes that were derived.
     pub steps: u64,
 }
 
@@ -68,11 +68,11 @@ enum Node {
     And(Box<[NodeId]>),
     /// Every byte string, well-formed or not, that is not in the set.
     Complement(NodeId),
-    /// The rest of a JSON string at this stage; the node is the rest of its text, within well-formed UTF-8.
+    /// The rest of a JSON string at this stage. The node is the rest of its text, within well-formed UTF-8.
     Json(Stage, NodeId),
 }
 
-/// All nodes, and what is known of them.
+/// All nodes, and the facts about them.
 #[derive(Debug)]
 pub(crate) struct Arena {
     nodes: Vec<Node>,
@@ -80,14 +80,14 @@ pub(crate) struct Arena {
     nullable: Vec<bool>,
     derivatives: FxHashMap<(NodeId, u8), NodeId>,
     shortest: FxHashMap<NodeId, Option<u64>>,
-    /// How many operands have been derived since the beginning.
+    /// The number of operands derived so far.
     steps: u64,
-    /// How many of them one question may take.
+    /// The number of operands that one query may derive.
     limit: u64,
 }
 
 impl Arena {
-    /// An empty arena that takes at most `limit` steps for one question.
+    /// Creates an empty arena that takes at most `limit` steps for one query.
     pub(crate) fn new(limit: u64) -> Self {
         Self {
             nodes: Vec::new(),
@@ -100,12 +100,12 @@ impl Arena {
         }
     }
 
-    /// Whether the empty text is in the set.
+    /// Checks whether the empty text is in the set.
     pub(crate) fn is_nullable(&self, node: NodeId) -> bool {
         self.nullable[node.0 as usize]
     }
 
-    /// What may follow `byte`.
+    /// Returns the set of what may follow `byte`.
     pub(crate) fn derivative(&mut self, node: NodeId, byte: u8) -> NodeId {
         if let Some(&known) = self.derivatives.get(&(node, byte)) {
             return known;
@@ -135,7 +135,7 @@ impl Arena {
                 self.alt(parts)
             }
             Node::Repeat { body, min, max } => {
-                // For a nullable body `min` is 0, so the byte can be taken to lie in the first round.
+                // For a nullable body `min` is 0, so the byte can be assumed to be in the first round.
                 let first = self.derivative(body, byte);
                 let rest = self.repeat(body, min.saturating_sub(1), max.map(|max| max - 1));
                 self.seq(first, rest)
@@ -174,7 +174,7 @@ impl Arena {
     }
 }
 
-/// Constructors. Each brings its operands into one order, so that a node has finitely many derivatives.
+/// Constructors. Each normalizes the order of its operands, so that a node has finitely many derivatives.
 impl Arena {
     fn never(&mut self) -> NodeId {
         self.intern(Node::Never)
@@ -242,7 +242,7 @@ impl Arena {
         }
     }
 
-    /// Whether one part excludes another: `x ∧ ¬x`, or `x ∧ ¬(x ∨ y)`. Most empty sets come to this.
+    /// Checks whether one part excludes another: `x ∧ ¬x`, or `x ∧ ¬(x ∨ y)`. Most empty sets are of this form.
     fn is_contradiction(&self, parts: &[NodeId]) -> bool {
         parts.iter().any(|part| match self.nodes[part.0 as usize] {
             Node::Complement(excluded) => {
@@ -256,10 +256,10 @@ impl Arena {
         })
     }
 
-    /// Makes one JSON string of several at the same stage.
+    /// Merges several JSON strings at the same stage.
     ///
-    /// How a spelling is decoded depends on the stage alone, so a spelling whose text is in `L`, and which
-    /// is (not) a spelling of a text in `M`, spells a text in `L` and (not) in `M`.
+    /// How a spelling is decoded depends on the stage alone. So a spelling of a text in `L` that is (not) a spelling of
+    /// a text in `M` represents a text that is in `L` and (not) in `M`.
     fn join_json(&mut self, parts: &mut Vec<NodeId>) {
         let Some(stage) = parts.iter().find_map(|&part| match self.nodes[part.0 as usize] {
             Node::Json(stage, _) => Some(stage),
@@ -291,7 +291,7 @@ impl Arena {
     }
 
     fn repeat(&mut self, body: NodeId, min: u32, max: Option<u32>) -> NodeId {
-        // A body that may be empty can fill up the missing rounds.
+        // A nullable body can replace missing rounds.
         let min = if self.is_nullable(body) { 0 } else { min };
         match (&self.nodes[body.0 as usize], max) {
             (_, Some(0)) | (Node::Empty, _) => self.empty(),
@@ -306,7 +306,7 @@ impl Arena {
         }
     }
 
-    /// N.B. `text` must lie within well-formed UTF-8, or within the rest of it after a few bytes.
+    /// N.B. `text` must be within well-formed UTF-8, or within the rest of it after a few bytes.
     fn json(&mut self, stage: Stage, text: NodeId) -> NodeId {
         if text == self.never() {
             return text;
@@ -314,8 +314,8 @@ impl Arena {
         let Some((missing, rest)) = stage.missing().zip(self.common_rest(stage, text)) else {
             return self.intern(Node::Json(stage, text));
         };
-        // However the escape ends, the text goes on in the same way. Said without the digits that have been
-        // read, this is one node instead of thousands.
+        // The text continues in the same way, however the escape ends. Represented without the digits read so far, this
+        // is one node instead of thousands.
         let mut node = self.json(Stage::Text, rest);
         for choices in missing.into_iter().rev() {
             let choices = choices.iter().map(|&(low, high)| self.intern(Node::Range(low, high))).collect();
@@ -325,8 +325,8 @@ impl Arena {
         node
     }
 
-    /// The derivative of a text by each of the characters that finishing an escape can stand for, if all
-    /// are the same.
+    /// Returns the derivative of a text by each character that the escape can still represent, if all derivatives are
+    /// the same.
     fn common_rest(&mut self, stage: Stage, text: NodeId) -> Option<NodeId> {
         let mut common = None;
         for &(first, last) in stage.spellable()?.ranges() {
@@ -339,7 +339,7 @@ impl Arena {
         common
     }
 
-    /// Whether all derivatives by bytes of the ranges are the `common` one; the first is taken for it.
+    /// Checks whether all derivatives by bytes of the ranges are equal to `common`, which is set by the first of them.
     fn is_common_rest(&mut self, text: NodeId, ranges: &[(u8, u8)], common: &mut Option<NodeId>) -> bool {
         let Some((&(low, high), ranges)) = ranges.split_first() else {
             return *common.get_or_insert(text) == text;

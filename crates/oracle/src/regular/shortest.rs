@@ -1,11 +1,10 @@
-//! Is a set empty, and if not, how far is the end?
+//! Checks whether a set is empty, and computes the distance to its end.
 //!
-//! For unions, sequences and repetitions the answer follows from the parts. For intersections and
-//! complements there is no such rule: their derivatives are explored, nearest first, until one holds the
-//! empty text. If none does the set is empty; if there are too many to look at, the answer is [`Unknown`].
+//! For unions, sequences and repetitions the answer follows from the parts. For intersections and complements there is
+//! no such rule: their derivatives are explored, nearest first, until one contains the empty text. If none does, the
+//! set is empty; if there are too many to visit, the answer is [`Unknown`].
 //!
-//! Bytes that no part of a node tells apart have the same derivative, so one of each kind is tried
-//! ([`Arena::cuts`]).
+//! Bytes that no part of a node distinguishes have the same derivative, so one of each kind is tried ([`Arena::cuts`]).
 
 use std::collections::VecDeque;
 
@@ -13,21 +12,21 @@ use rustc_hash::FxHashMap;
 
 use super::{Arena, Node, NodeId, Stage, Unknown};
 
-/// At most so many bytes spell one byte of text: `\ud83d\ude00` for a character of four bytes is less per
-/// byte, `\u0000` for one of one byte is less in all, and one bound for both is simpler.
+/// The greatest number of bytes that spell one byte of text. It is a simple bound for all cases: `\ud83d\ude00` for a
+/// character of four bytes has fewer per byte, and `\u0000` for one of one byte has fewer in all.
 const SPELLING: u64 = 12;
 
 impl Arena {
-    /// Whether no text is in the set.
+    /// Checks whether no text is in the set.
     pub(crate) fn is_empty(&mut self, node: NodeId) -> Result<bool, Unknown> {
         Ok(self.distance(node)?.is_none())
     }
 
-    /// How many bytes to the end of some text of the set: `None` if the set is empty, 0 if and only if
-    /// it holds the empty text.
+    /// Returns the distance to the end of some text of the set: `None` if the set is empty, 0 if and only if it
+    /// contains the empty text.
     ///
-    /// It is the length of a shortest text, but for JSON strings, where it is an upper bound of that. In
-    /// every case some byte leads to a derivative with a smaller distance.
+    /// It is the length of a shortest text, except for JSON strings, where it is an upper bound. In every case some
+    /// byte leads to a derivative with a smaller distance.
     pub(crate) fn distance(&mut self, node: NodeId) -> Result<Option<u64>, Unknown> {
         if let Some(&known) = self.shortest.get(&node) {
             return Ok(known);
@@ -58,7 +57,7 @@ impl Arena {
         Ok(distance)
     }
 
-    /// The byte that leads nearest to the end; `None` if none leads there.
+    /// Returns the byte that leads nearest to the end; `None` if no byte leads there.
     pub(crate) fn nearest_byte(&mut self, node: NodeId) -> Result<Option<u8>, Unknown> {
         let mut nearest: Option<(u64, u8)> = None;
         for byte in representatives(self.cuts(node)) {
@@ -74,18 +73,18 @@ impl Arena {
 
     fn json_distance(&mut self, stage: Stage, text: NodeId) -> Result<Option<u64>, Unknown> {
         let Some(spellable) = stage.spellable() else {
-            // Every text has a spelling, so there is one if there is a text.
+            // Every text has a spelling, so the string has one if there is a text.
             let quotes = if stage == Stage::Open { 2 } else { 1 };
             return Ok(self.distance(text)?.map(|d| quotes + SPELLING * d));
         };
         let (character, anything) = (self.class(&spellable), self.any_bytes());
         let starts = self.seq(character, anything);
         let possible = self.and(vec![text, starts]);
-        // The escape itself pays for one byte of the text.
+        // The escape already accounts for one byte of the text.
         Ok(self.distance(possible)?.map(|d| stage.longest_rest() + 1 + SPELLING * d.saturating_sub(1)))
     }
 
-    /// Looks at the derivatives of a node, nearest first.
+    /// Explores the derivatives of a node, nearest first.
     fn explore(&mut self, start: NodeId) -> Result<Option<u64>, Unknown> {
         let mut found: FxHashMap<NodeId, (u64, NodeId)> = FxHashMap::default();
         let mut queue = VecDeque::from([start]);
@@ -108,7 +107,7 @@ impl Arena {
                 Answer::Open => {}
             }
             for byte in representatives(self.cuts(node)) {
-                // A step that was taken before is one of this question, too.
+                // A cached step counts for this query, too.
                 self.steps += self.operand_count(node);
                 let next = self.derivative(node, byte);
                 found.entry(next).or_insert_with(|| {
@@ -121,7 +120,7 @@ impl Arena {
             }
         }
         let Some((total, end)) = nearest else {
-            // All that can be reached has been seen, and none of it ends.
+            // Everything reachable has been visited, and none of it ends.
             #[expect(clippy::iter_over_hash_type, reason = "the same is recorded for each, in any order")]
             for &node in found.keys() {
                 self.shortest.insert(node, None);
@@ -136,7 +135,7 @@ impl Arena {
         Ok(Some(total))
     }
 
-    /// The distance, if it can be told without another exploration.
+    /// Returns the distance if it can be determined without another exploration.
     fn without_exploring(&mut self, node: NodeId) -> Result<Answer, Unknown> {
         if let Some(&known) = self.shortest.get(&node) {
             return Ok(known.map_or(Answer::Empty, Answer::Distance));
@@ -167,7 +166,7 @@ impl Arena {
         }
     }
 
-    /// Where bytes may start to be told apart: if `b` is not in this set, then the derivatives by `b` and by
+    /// Returns the bytes at which the derivative may change: if `b` is not in this set, the derivatives by `b` and by
     /// `b - 1` are the same.
     pub(super) fn cuts(&self, node: NodeId) -> Bytes {
         match &self.nodes[node.0 as usize] {
@@ -194,13 +193,13 @@ impl Arena {
     }
 }
 
-/// What is known of a set before it is explored.
+/// The knowledge about a set before it is explored.
 enum Answer {
-    /// There is a text so far away.
+    /// There is a text at this distance.
     Distance(u64),
     /// There is no text.
     Empty,
-    /// Nothing yet.
+    /// Nothing is known yet.
     Open,
 }
 
@@ -233,7 +232,7 @@ impl Bytes {
     }
 }
 
-/// One byte of each kind.
+/// Returns one byte of each kind.
 fn representatives(cuts: Bytes) -> impl Iterator<Item = u8> {
     (0..=u8::MAX).filter(move |&byte| byte == 0 || cuts.contains(byte))
 }

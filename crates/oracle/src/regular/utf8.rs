@@ -1,13 +1,13 @@
-//! Ranges of characters as sequences of byte ranges.
+//! Splits ranges of characters into sequences of byte ranges.
 //!
-//! `['a'-'é']` is one byte `61`–`7F`, or `C2` and one byte `80`–`BF`, or `C3` and one byte `80`–`A9`. A range is
-//! cut first where the encoding changes its length (and around the surrogates, which have none), then from
-//! the left byte to the right until every piece is a box of byte ranges.
+//! `['a'-'é']` is one byte `61`–`7F`, or `C2` and one byte `80`–`BF`, or `C3` and one byte `80`–`A9`. A range is first
+//! cut where the encoding changes its length (and around the surrogates, which have no encoding), then from the left
+//! byte to the right until every part is a box of byte ranges.
 
 /// One byte range for each byte of the encoding.
 pub(super) type ByteRanges = Vec<(u8, u8)>;
 
-/// The encodings of all characters from `first` to `last`, as boxes that do not overlap.
+/// Returns the encodings of all characters from `first` to `last`, as boxes that do not overlap.
 pub(super) fn byte_ranges(first: char, last: char) -> Vec<ByteRanges> {
     const SAME_LENGTH: [(u32, u32); 5] =
         [(0, 0x7F), (0x80, 0x7FF), (0x800, 0xD7FF), (0xE000, 0xFFFF), (0x1_0000, 0x10_FFFF)];
@@ -25,7 +25,7 @@ pub(super) fn byte_ranges(first: char, last: char) -> Vec<ByteRanges> {
     boxes
 }
 
-/// Cuts the encodings between `from` and `to`, which are equally long, into boxes that start with `before`.
+/// Splits the encodings between `from` and `to`, which have the same length, into boxes that begin with `before`.
 fn split(before: &mut ByteRanges, from: &[u8], to: &[u8], boxes: &mut Vec<ByteRanges>) {
     let (&[low, ref from_rest @ ..], &[high, ref to_rest @ ..]) = (from, to) else {
         boxes.push(before.clone());
@@ -38,7 +38,7 @@ fn split(before: &mut ByteRanges, from: &[u8], to: &[u8], boxes: &mut Vec<ByteRa
         within(before, (low, high), (&tails.0[..from_rest.len()], &tails.1[..from_rest.len()]), boxes);
         return;
     }
-    // Peel off the ragged ends, so that what stays in the middle is a box.
+    // Cut off the ragged ends, so that the rest is a box.
     let (mut low, mut high) = (low, high);
     if !from_is_least {
         within(before, (low, low), (from_rest, &GREATEST[..from_rest.len()]), boxes);

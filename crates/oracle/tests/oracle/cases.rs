@@ -1,10 +1,10 @@
-//! Small grammars whose answers everybody can check by hand.
+//! Small grammars whose answers can be checked by hand.
 
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::generate::{self, Rng, Shape};
 use maskwright_oracle::{Oracle, Tokens};
 
-/// A grammar of one rule.
+/// Builds a grammar of one rule.
 fn grammar(body: impl FnOnce(&mut GrammarBuilder) -> ExprId) -> Grammar {
     let mut g = GrammarBuilder::new();
     let root = g.declare("root");
@@ -90,7 +90,7 @@ fn large_counts_are_numbers() {
     let oracle = Oracle::new(&exact);
     assert_eq!(oracle.distance(&oracle.start()), Some(301));
 
-    // A body that may be empty fills up whatever number of rounds is asked for.
+    // A nullable body can fill any required number of rounds.
     let nullable = grammar(|g| {
         let a = g.bytes(b"a");
         let maybe = g.optional(a);
@@ -127,7 +127,7 @@ fn complements_are_well_formed() {
     let cases: &[(&[u8], Verdict)] =
         &[(b"", Whole), (b"ab", Beginning), (b"abc", Whole), (b"\xC3", Beginning), (b"\xFF", Dead)];
     check(&not, cases);
-    // Everything but what is not "a": the only end is one letter away.
+    // The complement of everything that is not "a": the only end is one letter away.
     let only_a = grammar(|g| {
         let a = g.bytes(b"a");
         let other = g.not(a);
@@ -138,7 +138,7 @@ fn complements_are_well_formed() {
 
 #[test]
 fn what_cannot_be_told_is_said() {
-    // Two periods that first meet far away, counted in too few steps.
+    // Two periods that first meet far away, with too few steps.
     let grammar = grammar(|g| {
         let parts = [97, 89].map(|period| {
             let a = g.bytes(&vec![b'a'; period]);
@@ -183,7 +183,7 @@ fn tokens_without_bytes_are_never_allowed() {
     assert_eq!(oracle.mask(&oracle.start(), &tokens).tokens().collect::<Vec<_>>(), [0, 39]);
 }
 
-/// The chart and the derivatives are two readers of the same regular set: `¬¬x` is read by the second.
+/// The chart and the derivatives read the same regular set in two ways: `¬¬x` is read by the derivatives.
 #[test]
 fn chart_and_derivatives_agree() {
     let shape = Shape {
@@ -198,7 +198,7 @@ fn chart_and_derivatives_agree() {
     for seed in 0..400 {
         let once = generate::grammar(&mut Rng::new(seed), &shape);
         let Some(twice) = doubly_complemented(&once) else { continue };
-        // The complement leaves texts that are not well-formed out, so the two may differ on those.
+        // The complement excludes texts that are not well-formed, so the two may differ on those.
         let (chart, derivatives) = (Oracle::new(&once), Oracle::new(&twice));
         for text in generate::strings(b"a\xC3\xA9", 5) {
             let well_formed = str::from_utf8(&text).is_ok();
@@ -210,7 +210,7 @@ fn chart_and_derivatives_agree() {
     assert!(compared > 600, "too few texts were accepted to mean anything: {compared}");
 }
 
-/// `root ::= ~~(the old root)`; `None` if the old root is not regular.
+/// Returns `root ::= ~~(the old root)`; `None` if the old root is not regular.
 fn doubly_complemented(grammar: &Grammar) -> Option<Grammar> {
     let mut g = GrammarBuilder::new();
     let old = g.embed(grammar);

@@ -1,4 +1,4 @@
-//! JSON strings: every spelling of every text, nothing else, and every half of a spelling.
+//! JSON strings: every spelling of every text, nothing else, and every prefix of a spelling.
 
 use maskwright_grammar::{CharSet, ExprId, Grammar, GrammarBuilder};
 use maskwright_oracle::Oracle;
@@ -126,7 +126,7 @@ fn an_excluded_text_is_excluded_in_every_spelling() {
     );
 }
 
-/// Bytes that are no text have no spelling, not even half of one.
+/// Bytes that are not text have no spelling, and no prefix of one.
 #[test]
 fn texts_that_are_not_well_formed_have_no_spelling() {
     let oracle = Oracle::new(&strings_of(|g| {
@@ -136,11 +136,11 @@ fn texts_that_are_not_well_formed_have_no_spelling() {
     check(&oracle, &[r#""b""#], &["\""], &["\"a", r#""\u0061"#]);
 }
 
-/// Whatever another's parser says about random strings, raw, escaped, or with a mistake.
+/// Compares with an independent parser on random strings: raw, escaped, or with a mistake.
 #[test]
 fn serde_json_agrees() {
     const CHARS: [char; 10] = ['a', 'é', '😀', '"', '\\', '/', '\n', '\0', '\u{E000}', '\u{10_FFFF}'];
-    // Every text without two `a` in a row.
+    // Every text without two adjacent `a`.
     let oracle = Oracle::new(&strings_of(|g| {
         let (any, aa) = (g.any_text(), g.bytes(b"aa"));
         let double = g.seq([any, aa, any]);
@@ -164,7 +164,7 @@ fn serde_json_agrees() {
     assert!(right > 1000 && wrong > 1000, "{right} and {wrong}");
 }
 
-/// Every beginning of an accepted string is viable, and what is said to be viable can be completed.
+/// Checks that every prefix of an accepted string is viable, and that everything viable can be completed.
 fn check_beginnings(oracle: &Oracle, spelling: &[u8], accepted: bool) {
     let mut state = oracle.start();
     for &byte in spelling {
@@ -178,7 +178,7 @@ fn check_beginnings(oracle: &Oracle, spelling: &[u8], accepted: bool) {
     }
 }
 
-/// A random spelling.
+/// Returns a random spelling.
 fn spell(rng: &mut Rng, text: &str) -> String {
     let mut spelling = String::from("\"");
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The laws themselves: a correct subject keeps them all, and each catches the subjects that break it.
+//! Tests of the laws: a correct subject obeys all of them, and each law catches the subjects that break it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,23 +25,23 @@ fn the_oracle_keeps_its_own_laws() {
     assert!(tally.bits > 50_000 && tally.accepts > 3_000 && tally.texts > 200, "{tally:?}");
 }
 
-/// The tokens, and two behind them: one that ends a text and one that is special.
+/// Returns the tokens and two more: one that ends a text and one that is special.
 fn with_eos(tokens: &[Vec<u8>]) -> Tokens {
     let size = tokens.len();
     let listed = (0..).zip(tokens.iter().map(Vec::as_slice));
     Tokens::new(size + 2, listed).with_eos([size as u32])
 }
 
-/// One way to be wrong.
+/// A kind of fault.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fault {
-    /// None: the laws must be content.
+    /// No fault: the laws must pass.
     Nothing,
-    /// The mask lets a token through now and then.
+    /// The mask sometimes allows a wrong token.
     ExtraBit,
-    /// The mask misses one token now and then.
+    /// The mask sometimes misses one token.
     MissingBit,
-    /// The mask keeps what was in the buffer.
+    /// The mask keeps the previous content of the buffer.
     DirtyBuffer,
     /// The special token is allowed.
     SpecialAllowed,
@@ -49,29 +49,29 @@ enum Fault {
     AlwaysEnds,
     /// A token is accepted that the mask forbids.
     AcceptsTooMuch,
-    /// A token is refused that the mask allows.
+    /// A token is rejected that the mask allows.
     AcceptsTooLittle,
-    /// A refused token leaves a trace.
+    /// A rejected token changes the state.
     RefusalLeavesTrace,
-    /// Refused bytes are taken up to the mistake.
+    /// Rejected bytes are read up to the mistake.
     TakesAPart,
-    /// Bytes in a second call are refused where a quote or a letter was cut off.
+    /// Bytes in a second call are rejected if a quote or a letter was split.
     HatesCuts,
-    /// Pieces of two bytes lead astray.
+    /// Pieces of two bytes lead to a wrong state.
     LosesAByte,
-    /// One token too few is taken back.
+    /// A rollback takes back one token too few.
     RollbackShort,
-    /// One can go back behind the beginning.
+    /// A rollback may go beyond the beginning.
     RollbackTooFar,
     /// A fork shares its history.
     SharedFork,
-    /// A fork cannot be taken back.
+    /// A fork cannot be rolled back.
     ForkWithoutHistory,
     /// A reset keeps the last token.
     ResetKeepsOne,
-    /// A reset keeps what could be taken back.
+    /// A reset keeps the history.
     ResetKeepsHistory,
-    /// It never says that a text is complete.
+    /// A text is never reported as complete.
     NeverAccepting,
     /// The mask is empty after three tokens.
     GetsStuck,
@@ -83,7 +83,7 @@ struct Faulty<'a> {
     fault: Fault,
     calls: usize,
     taken: usize,
-    /// How many tokens a kept history pretends to have.
+    /// The number of tokens that a kept history pretends to have.
     kept: usize,
 }
 
@@ -151,7 +151,7 @@ impl Subject for Faulty<'_> {
     fn rollback(&mut self, count: usize) -> bool {
         match self.fault {
             Fault::RollbackShort if count > 0 => {
-                // Refuses as it should, and then does too little.
+                // Fails where it should, but takes back too little.
                 let mut whole = self.inner.borrow().clone();
                 return whole.rollback(count) && self.inner.borrow_mut().rollback(count - 1);
             }
@@ -192,7 +192,7 @@ impl Subject for Faulty<'_> {
     }
 }
 
-/// `list ::= "[" (letter ("," letter)*)? "]"`, with two letters or more in a row.
+/// Builds `list ::= "[" (letter ("," letter)*)? "]"`, with two letters or more in a row.
 fn lists() -> Grammar {
     let mut g = GrammarBuilder::new();
     let letters = g.class(CharSet::from_ranges([('a', 'c')]));
@@ -211,9 +211,9 @@ fn lists() -> Grammar {
 
 type Law = fn(&Case<'_>, &dyn Fn() -> Faulty<'static>, &mut Rng, &Effort) -> Result<Tally, Broken>;
 
-/// Runs one law on one faulty subject, over a few seeds, until it complains.
+/// Runs one law on one faulty subject, over a few seeds, until it reports a violation.
 fn complaint(law: Law, fault: Fault) -> Option<Broken> {
-    // Leaked, so that the law's type has no lifetime to generalise over; a few kilobytes for each fault.
+    // Leaked, so that the law's type has no lifetime to generalize over; a few kilobytes for each fault.
     let oracle: &'static Oracle = Box::leak(Box::new(Oracle::new(&lists())));
     let tokens: Vec<Vec<u8>> = (0..=u8::MAX).map(|byte| vec![byte]).collect();
     let tokens: &'static Tokens = Box::leak(Box::new(with_eos(&tokens)));

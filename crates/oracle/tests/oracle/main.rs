@@ -1,4 +1,4 @@
-//! The judge, judged: by hand, by something even more naive, and by subjects that break its laws on purpose.
+//! Tests of the oracle: by hand, by a still simpler implementation, and by subjects that break its laws on purpose.
 
 mod cases;
 mod json_string;

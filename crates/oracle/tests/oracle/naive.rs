@@ -1,5 +1,5 @@
-//! The oracle against something even more naive: a table of which piece of a short text each expression
-//! matches, filled in by trying everything.
+//! Compares the oracle with a still simpler implementation: a table of the parts of a short text that each expression
+//! matches, filled by trying everything.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,12 +7,12 @@ use maskwright_grammar::{Expr, ExprId, Grammar};
 use maskwright_oracle::generate::{self, Rng, Shape, strings};
 use maskwright_oracle::{DEFAULT_LIMIT, Oracle};
 
-/// The pieces `from..to` of a text.
+/// The parts `from..to` of a text.
 type Pieces = BTreeSet<(usize, usize)>;
 
 struct Naive<'a> {
     grammar: &'a Grammar,
-    /// Answers for operands of intersections and their kin, which are asked for again and again.
+    /// Cached answers for operands of intersections, complements and JSON strings, which are needed again and again.
     known: HashMap<(ExprId, Vec<u8>), bool>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Naive<'a> {
         self.matches(root, text)
     }
 
-    /// Whether the expression matches the whole text.
+    /// Checks whether the expression matches the whole text.
     fn matches(&mut self, expr: ExprId, text: &[u8]) -> bool {
         if let Some(&known) = self.known.get(&(expr, text.to_vec())) {
             return known;
@@ -52,8 +52,8 @@ impl<'a> Naive<'a> {
         answer
     }
 
-    /// The expressions whose pieces matter. Operands of intersections and their kin do not: each is asked
-    /// for on its own, which is possible because they are not recursive.
+    /// Returns the expressions whose parts matter. Operands of intersections, complements and JSON strings do not: each
+    /// is evaluated separately, which is possible because they are not recursive.
     fn needed(&self, expr: ExprId) -> BTreeSet<usize> {
         let (mut needed, mut work) = (BTreeSet::new(), vec![expr]);
         while let Some(expr) = work.pop() {
@@ -68,7 +68,7 @@ impl<'a> Naive<'a> {
         needed
     }
 
-    /// The pieces that an expression matches, given those of its operands; and whether that is final.
+    /// Returns the parts that an expression matches, from those of its operands, and whether that is final.
     fn pieces(&mut self, i: usize, text: &[u8], table: &[Pieces]) -> (Pieces, bool) {
         let all = || (0..=text.len()).flat_map(|from| (from..=text.len()).map(move |to| (from, to)));
         let grammar = self.grammar;
@@ -118,7 +118,7 @@ impl<'a> Naive<'a> {
     }
 }
 
-/// One piece and then the other.
+/// Returns the parts that consist of one part followed by the other.
 fn join(first: &Pieces, second: &Pieces) -> Pieces {
     let ends = |&(from, middle): &(usize, usize)| {
         second.iter().filter(move |piece| piece.0 == middle).map(move |piece| (from, piece.1))
@@ -126,7 +126,7 @@ fn join(first: &Pieces, second: &Pieces) -> Pieces {
     first.iter().flat_map(ends).collect()
 }
 
-/// `min` to `max` pieces in a row.
+/// Returns the parts that consist of `min` to `max` parts in a row.
 fn rounds(body: &Pieces, min: u32, max: Option<u32>, length: usize) -> Pieces {
     let mut now: Pieces = (0..=length).map(|at| (at, at)).collect();
     let mut all = Pieces::new();
@@ -136,7 +136,7 @@ fn rounds(body: &Pieces, min: u32, max: Option<u32>, length: usize) -> Pieces {
             all.extend(&now);
         }
         let next = join(&now, body);
-        // Either rounds read something, and run out of text; or they may be empty, and nothing is lost.
+        // Either rounds read something and the text runs out, or they may be empty and nothing changes.
         if max == Some(round) || (next == now && round >= min) || (next.is_empty() && round >= min) {
             return all;
         }
@@ -149,13 +149,13 @@ fn rounds(body: &Pieces, min: u32, max: Option<u32>, length: usize) -> Pieces {
     }
 }
 
-/// The text of a JSON string, by another's reading of the standard.
+/// Decodes a JSON string with an independent parser.
 fn decode(spelling: &[u8]) -> Option<String> {
     let is_quoted = spelling.len() >= 2 && spelling.starts_with(b"\"") && spelling.ends_with(b"\"");
     if is_quoted { serde_json::from_slice(spelling).ok() } else { None }
 }
 
-/// Compares the oracle with the table on all texts up to a length; how many of them it accepts.
+/// Compares the oracle with the table on all texts up to a length. Returns how many of them the oracle accepts.
 fn check(grammar: &Grammar, alphabet: &[u8], longest: usize) -> usize {
     let oracle = Oracle::with_limit(grammar, DEFAULT_LIMIT).expect("small grammars are decidable");
     let mut naive = Naive::new(grammar);
@@ -175,7 +175,7 @@ fn check(grammar: &Grammar, alphabet: &[u8], longest: usize) -> usize {
         assert!(viable || !beginnings.contains(&text[..]), "\"{shown}\" can be completed:\n{grammar}");
         assert_eq!(viable, oracle.distance(&state).is_some(), "distance after \"{shown}\":\n{grammar}");
         if viable && !beginnings.contains(&text[..]) {
-            // There must be a longer completion. The table judges it as well, if it is not too long.
+            // There must be a longer completion. The table checks it as well, if it is not too long.
             let rest = oracle.completion(&state).expect("viable");
             let whole = [&text[..], &rest].concat();
             assert!(oracle.accepts(&whole), "\"{shown}\" + \"{}\":\n{grammar}", rest.escape_ascii());
@@ -192,7 +192,7 @@ fn check_many(shape: &Shape, alphabet: &[u8], longest: usize, seeds: core::ops::
         let accepted = check(&generate::grammar(&mut Rng::new(seed), shape), alphabet, longest);
         (2..300).contains(&accepted)
     });
-    // Grammars that accept next to nothing or everything could not tell much.
+    // Grammars that accept almost nothing or everything would be a weak test.
     assert!(telling.count() as u64 * 4 > seeds.end - seeds.start, "most grammars are trivial");
 }
 

@@ -1,4 +1,4 @@
-//! From rules as they were written to a grammar: names, probabilities, and what is strange.
+//! Turns parsed rules into a grammar: resolves names, checks probabilities, and warns about anything unusual.
 
 use maskwright_grammar::{Diagnostic, Span};
 use rustc_hash::FxHashMap;
@@ -7,13 +7,13 @@ use super::useful::{productive, reachable};
 use super::{Draft, DraftSymbol, NonterminalId, Options, Pcfg, Rule, Symbol, TerminalId, consistency};
 use crate::terminal::Terminal;
 
-/// Sums that miss 1 by less are taken for rounded.
+/// Sums that differ from 1 by less are considered rounded.
 const ROUNDED: f64 = 1e-6;
 
-/// The most symbols on one right side: some tables take the square of it.
+/// The greatest number of symbols on one right side: some tables grow with its square.
 const LONGEST: usize = 2_000;
 
-/// Checks everything, and tells all errors at once.
+/// Checks everything, and reports all errors at once.
 pub(super) fn check(draft: &Draft, options: &Options) -> Result<Pcfg, Vec<Diagnostic>> {
     let mut errors = Vec::new();
     let (names, places) = names(draft);
@@ -45,7 +45,7 @@ fn sorted<'a>(names: &Names<'a>) -> Vec<(&'a str, NonterminalId)> {
     out
 }
 
-/// The symbols with rules, and where the first rule of each stands.
+/// Returns the symbols with rules, and the place of the first rule of each.
 fn names(draft: &Draft) -> (Names<'_>, Vec<Span>) {
     let mut names = Names::default();
     let mut places = Vec::new();
@@ -74,7 +74,7 @@ fn start(draft: &Draft, names: &Names<'_>, options: &Options, errors: &mut Vec<D
     })
 }
 
-/// The probability of each rule, with shares given to those that have none.
+/// Computes the probability of each rule. Rules without one share what is left.
 fn probabilities(
     draft: &Draft,
     names: &Names<'_>,
@@ -136,13 +136,13 @@ fn judge_sum(name: &str, sum: f64, open: u32, options: &Options) -> Result<(), D
     Ok(())
 }
 
-/// A number without the noise of its last digits.
+/// Formats a number without the noise of its last digits.
 fn short(number: f64) -> String {
     let text = format!("{number:.9}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Names become ids.
+/// Resolves names to ids.
 fn resolve(
     draft: &Draft,
     names: &Names<'_>,
@@ -191,7 +191,7 @@ fn undefined(name: &str, left: &str, span: Span) -> Diagnostic {
         .with_help(format!("define it, or write \"{name}\" if the text itself is meant"))
 }
 
-/// Symbols that derive nothing or are never used, and loops that grow for ever.
+/// Warns about symbols that derive nothing or are never used, and about loops that grow forever.
 fn judge(pcfg: &mut Pcfg, places: &[Span]) -> Option<Diagnostic> {
     let productive = productive(pcfg);
     let start = pcfg.start.0 as usize;

@@ -1,11 +1,13 @@
-//! Whether derivations end.
+//! Checks whether derivations end.
 //!
-//! Let M(X, Y) be how many Y are expected from one step of X. A symbol leads to a finite text with certainty if the spectral radius of M, the
-//! largest growth of any mixture of symbols, is below one. `S -> S S [0.6] | a [0.4]` has the radius 1.2: a fifth more
-//! symbols in every generation, and a third of all derivations never end. At exactly one they do end, but their expected length is infinite.
+//! Let M(X, Y) be the expected number of Y in one step of X. A symbol derives a finite text with certainty if the
+//! spectral radius of M, the greatest growth of any mixture of symbols, is below one. `S -> S S [0.6] | a [0.4]` has
+//! the radius 1.2: a fifth more symbols in every generation, and a third of all derivations never end. At exactly one
+//! they end, but their expected length is infinite.
 //!
-//! The radius is that of the worst loop, so each strongly connected component is looked at alone. For a positive vector x the radius lies between the
-//! least and the greatest of (Mx)ᵢ / xᵢ (Collatz and Wielandt), and x ← x + Mx narrows that down.
+//! The radius is that of the worst loop, so each strongly connected component is examined separately. For a positive
+//! vector x, the radius is between the least and the greatest of (Mx)ᵢ / xᵢ (Collatz and Wielandt), and x ← x + Mx
+//! narrows that interval.
 
 use maskwright_grammar::{Diagnostic, Span};
 
@@ -13,10 +15,10 @@ use super::useful::takes_part;
 use super::{Pcfg, Symbol};
 use crate::scc::{components, cycle};
 
-/// How near to one the radius may be and still be below it.
+/// A radius counts as below one only if it is at least this much smaller.
 const MARGIN: f64 = 1e-9;
 
-/// A warning for each loop whose derivations are not sure to end.
+/// Returns a warning for each loop whose derivations may not end.
 pub(super) fn remarks(
     pcfg: &Pcfg,
     productive: &[bool],
@@ -52,7 +54,7 @@ pub(super) fn remarks(
     out
 }
 
-/// How many of each symbol one step is expected to give.
+/// Returns the expected number of each symbol in one step.
 fn expectations(pcfg: &Pcfg, productive: &[bool], reachable: &[bool]) -> Vec<Vec<(u32, f64)>> {
     let mut kept = vec![0.0; pcfg.names.len()];
     let rules =
@@ -82,7 +84,7 @@ fn expectations(pcfg: &Pcfg, productive: &[bool], reachable: &[bool]) -> Vec<Vec
     growth
 }
 
-/// The spectral radius of the part of a matrix that belongs to one component.
+/// Returns the spectral radius of the part of a matrix that belongs to one component.
 fn radius(growth: &[Vec<(u32, f64)>], members: &[u32], inside: impl Fn(u32) -> bool) -> f64 {
     const ROUNDS: usize = 2_000;
     let place = |node: u32| members.binary_search(&node).unwrap_or(0);

@@ -11,12 +11,13 @@
 //!     | "hears" [0.3]
 //! ```
 //!
-//! A bare word that no rule defines stands for itself if it begins with a small letter or a digit; with a capital letter it is taken for a
-//! symbol that somebody forgot to define. A literal in quotes is always a literal. `ε` (or `""`) is the empty text.
+//! A bare word that no rule defines represents itself if it begins with a small letter or a digit. With a capital
+//! letter it is considered a symbol whose definition is missing. A literal in quotes is always a literal. `ε` (or `""`)
+//! is the empty text.
 //!
-//! The probabilities of each symbol must add up to one, or are made to ([`Options::normalise`]). What is certainly wrong is an error with its
-//! place; what is only strange is a [warning](Pcfg::warnings): symbols that cannot be reached or that derive no text, and
-//! loops that are expected to grow for ever.
+//! The probabilities of each symbol must add up to one, or are normalized on request ([`Options::normalise`]). A
+//! definite mistake is an error with its place. Anything that is only unusual is a [warning](Pcfg::warnings): symbols
+//! that cannot be reached or that derive no text, and loops that are expected to grow forever.
 
 mod check;
 mod consistency;
@@ -34,55 +35,55 @@ use crate::terminal::{Pattern, Terminal};
 
 pub(crate) use useful::{productive, reachable, takes_part};
 
-/// A symbol with rules.
+/// The number of a symbol with rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NonterminalId(pub u32);
 
-/// A terminal.
+/// The number of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TerminalId(pub u32);
 
-/// A rule: one alternative of one symbol.
+/// The number of a rule: one alternative of one symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleId(pub u32);
 
-/// What stands on the right side of a rule.
+/// A symbol on the right side of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Symbol {
     /// A symbol with rules.
     Nonterminal(NonterminalId),
-    /// The end of a derivation.
+    /// A terminal.
     Terminal(TerminalId),
 }
 
 /// One alternative of one symbol.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// What is derived.
+    /// The derived symbol.
     pub left: NonterminalId,
-    /// What it becomes.
+    /// The symbols that it is replaced with.
     pub right: Box<[Symbol]>,
-    /// How often.
+    /// The probability of this alternative.
     pub probability: f64,
-    /// Where it stands in the source.
+    /// The place in the source.
     pub span: Span,
 }
 
-/// How a grammar is read.
+/// Options for reading a grammar.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// Whether probabilities that do not add up to one are divided by their sum, instead of being refused.
+    /// Whether probabilities that do not add up to one are divided by their sum instead of being rejected.
     pub normalise: bool,
     /// The symbol that a whole text must match, if it is not that of the first rule.
     pub start: Option<String>,
-    /// The largest source, in bytes.
+    /// The greatest size of the source, in bytes.
     pub source_bytes: usize,
-    /// The most symbols on the right sides of all rules.
+    /// The greatest number of symbols on the right sides of all rules.
     pub symbols: usize,
-    /// The most entries of any table of a parser.
+    /// The greatest number of entries of any table of a parser.
     pub entries: usize,
-    /// How large the automaton of a pattern may be. It is not written down.
+    /// The limits of a pattern's automaton. Not serialized.
     #[serde(skip)]
     pub patterns: Limits,
 }
@@ -100,7 +101,7 @@ impl Default for Options {
     }
 }
 
-/// A grammar with probabilities, checked.
+/// A checked grammar with probabilities.
 #[derive(Clone, Debug)]
 pub struct Pcfg {
     names: Vec<Box<str>>,
@@ -108,12 +109,12 @@ pub struct Pcfg {
     rules: Vec<Rule>,
     start: NonterminalId,
     warnings: Vec<Diagnostic>,
-    /// [`Options::entries`].
+    /// The value of [`Options::entries`].
     entries: usize,
 }
 
 impl Pcfg {
-    /// Reads a grammar, or says everything that is wrong with it.
+    /// Reads a grammar. Returns all errors if there are any.
     ///
     /// ```
     /// use maskwright_weighted::{Options, Pcfg};
@@ -132,7 +133,7 @@ impl Pcfg {
         check::check(&draft, options)
     }
 
-    /// A grammar from rules in hand. A name that stands on no left side is a literal.
+    /// Builds a grammar from rules. A name that is on no left side is a literal.
     ///
     /// ```
     /// use maskwright_weighted::{Options, Pcfg};
@@ -149,59 +150,59 @@ impl Pcfg {
         check::check(&draft, &Options { start: Some(start.into()), ..options.clone() })
     }
 
-    /// The symbol that a whole text must match.
+    /// Returns the symbol that a whole text must match.
     pub fn start(&self) -> NonterminalId {
         self.start
     }
 
-    /// All rules, in the order of the source.
+    /// Returns all rules, in the order of the source.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// A rule.
+    /// Returns a rule.
     pub fn rule(&self, id: RuleId) -> &Rule {
         &self.rules[id.0 as usize]
     }
 
-    /// All terminals.
+    /// Returns all terminals.
     pub fn terminals(&self) -> &[Terminal] {
         &self.terminals
     }
 
-    /// A terminal.
+    /// Returns a terminal.
     pub fn terminal(&self, id: TerminalId) -> &Terminal {
         &self.terminals[id.0 as usize]
     }
 
-    /// The literal with this text.
+    /// Returns the literal with this text.
     pub fn literal(&self, text: &str) -> Option<TerminalId> {
         let is_it =
             |terminal: &Terminal| matches!(terminal, Terminal::Literal(bytes) if **bytes == *text.as_bytes());
         self.terminals.iter().position(is_it).map(|at| TerminalId(at as u32))
     }
 
-    /// How many symbols have rules.
+    /// Returns the number of symbols with rules.
     pub fn nonterminals(&self) -> usize {
         self.names.len()
     }
 
-    /// What a symbol is called.
+    /// Returns the name of a symbol.
     pub fn name(&self, id: NonterminalId) -> &str {
         &self.names[id.0 as usize]
     }
 
-    /// The symbol with this name.
+    /// Returns the symbol with this name.
     pub fn nonterminal(&self, name: &str) -> Option<NonterminalId> {
         self.names.iter().position(|known| **known == *name).map(|at| NonterminalId(at as u32))
     }
 
-    /// What is strange about the grammar, though not wrong.
+    /// Returns the warnings about the grammar.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// About how many bytes it holds, the automata of its patterns apart.
+    /// Returns the memory in bytes, approximately, without the automata of its patterns.
     pub(crate) fn heap_bytes(&self) -> usize {
         let rules = self.rules.iter().map(|rule| size_of::<Rule>() + size_of_val(&*rule.right));
         let names = self.names.iter().map(|name| name.len() + 16);
@@ -212,18 +213,18 @@ impl Pcfg {
         rules.sum::<usize>() + names.sum::<usize>() + literals.sum::<usize>()
     }
 
-    /// The most entries that a table of a parser may have.
+    /// Returns the greatest number of entries that a table of a parser may have.
     pub(crate) fn most_entries(&self) -> usize {
         self.entries
     }
 
-    /// A rule as it would be written.
+    /// Formats a rule as it would be written.
     pub fn show_rule(&self, id: RuleId) -> String {
         write::rule(self, self.rule(id))
     }
 
-    /// The same grammar with other probabilities, one for each rule; those of a symbol are divided by their sum. Nothing if a
-    /// probability is negative or no number, or if those of a symbol are all zero.
+    /// Returns the same grammar with other probabilities, one for each rule; those of a symbol are divided by their
+    /// sum. Returns `None` if a probability is negative or not a number, or if those of a symbol are all zero.
     #[must_use]
     pub fn with_probabilities(&self, probabilities: &[f64]) -> Option<Self> {
         let mut sums = vec![0.0; self.names.len()];
@@ -247,7 +248,8 @@ impl Pcfg {
         Some(out)
     }
 
-    /// The texts of the grammar, without probabilities, for the mask engine. Rules of probability zero are left out.
+    /// Converts to a grammar of the same texts, without probabilities, for the mask engine. Rules of probability zero
+    /// are left out.
     pub fn to_grammar(&self) -> Result<Grammar, Diagnostic> {
         let mut g = GrammarBuilder::new();
         let ids: Vec<_> = self.names.iter().map(|name| g.declare(name)).collect();
@@ -287,7 +289,7 @@ impl fmt::Display for Pcfg {
     }
 }
 
-/// Rules as they were written, before anything is known about them.
+/// Rules as they were written, before any check.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) rules: Vec<DraftRule>,
@@ -304,7 +306,7 @@ pub(crate) struct DraftRule {
 
 #[derive(Debug)]
 pub(crate) enum DraftSymbol {
-    /// A name that is a literal if no rule defines it; `lax` if that holds for capital letters too.
+    /// A name that is a literal if no rule defines it; with `lax` also if it begins with a capital letter.
     Name {
         name: Box<str>,
         lax: bool,

@@ -1,4 +1,4 @@
-//! Reading the text form.
+//! Reads the text form.
 
 use maskwright_frontend::regex;
 use maskwright_grammar::{Diagnostic, Span};
@@ -6,7 +6,7 @@ use maskwright_grammar::{Diagnostic, Span};
 use super::{Draft, DraftRule, DraftSymbol, Options};
 use crate::terminal::Pattern;
 
-/// Reads rules. Every rule that can be read is, so that all errors are told at once.
+/// Reads rules. After an error, reading continues with the next rule, so that all errors are reported at once.
 pub(super) fn read(source: &str, options: &Options) -> Result<Draft, Vec<Diagnostic>> {
     if source.len() > options.source_bytes {
         let message = format!("the grammar has more than {} bytes", options.source_bytes);
@@ -18,7 +18,7 @@ pub(super) fn read(source: &str, options: &Options) -> Result<Draft, Vec<Diagnos
     if reader.errors.is_empty() { Ok(reader.draft) } else { Err(reader.errors) }
 }
 
-/// So many errors are told; after that the source is probably no grammar at all.
+/// The greatest number of reported errors; with more, the source is probably not a grammar.
 const MOST_ERRORS: usize = 20;
 
 struct Reader<'a> {
@@ -44,7 +44,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `Left -> alternative | alternative …`
+    /// Reads `Left -> alternative | alternative …`.
     fn rule(&mut self) -> Result<(), Diagnostic> {
         let start = self.at;
         let Some(left) = self.name() else {
@@ -69,7 +69,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A bar, which may stand on the next line.
+    /// Reads a bar, which may be on the next line.
     fn bar(&mut self) -> bool {
         let start = self.at;
         self.skip_spaces();
@@ -203,7 +203,7 @@ impl Reader<'_> {
         let span = Span::new(start, self.at);
         let dfa = regex::automaton(&source, &regex::Options::default(), &self.options.patterns).map_err(
             |mut error| {
-                // A slash that was escaped is one byte longer in the source; the place is then a little early.
+                // An escaped slash is one byte longer in the source, so the place may be slightly too early.
                 error.span = Span::new(span.start + 1 + error.span.start, span.start + 1 + error.span.end);
                 error
             },
@@ -214,11 +214,12 @@ impl Reader<'_> {
         Ok(Pattern::new(&source, dfa))
     }
 
-    /// `[0.7]`, `[1/3]`
+    /// Reads `[0.7]` or `[1/3]`.
     fn probability(&mut self) -> Result<f64, Diagnostic> {
         let start = self.at;
         let rest = self.rest();
-        // Not the whole line is looked at: with thousands of alternatives on it that would take the square of its length.
+        // Only a part of the line is searched: with thousands of alternatives on it, the time would be quadratic in its
+        // length.
         let stop = rest.find([']', '\n']).unwrap_or(rest.len());
         if !rest[stop..].starts_with(']') {
             let span = Span::new(start, start + stop);
@@ -279,7 +280,7 @@ impl Reader<'_> {
         Diagnostic::error(Span::new(self.at, self.at + width), message)
     }
 
-    /// After an error: on to the next line that begins a rule.
+    /// Skips to the next line that begins a rule, after an error.
     fn skip_rule(&mut self) {
         loop {
             let rest = self.rest();

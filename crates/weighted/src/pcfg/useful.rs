@@ -1,8 +1,8 @@
-//! Which symbols and rules can take part in the derivation of a text.
+//! Finds the symbols and rules that can take part in the derivation of a text.
 
 use super::{Pcfg, Rule, Symbol};
 
-/// Which symbols derive some text. Rules of probability zero count as absent.
+/// Finds the symbols that derive some text. Rules of probability zero count as absent.
 pub(crate) fn productive(pcfg: &Pcfg) -> Vec<bool> {
     let mut productive = vec![false; pcfg.names.len()];
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); pcfg.names.len()];
@@ -37,7 +37,7 @@ pub(crate) fn productive(pcfg: &Pcfg) -> Vec<bool> {
     productive
 }
 
-/// Whether a rule takes part: it has a chance, and everything on its right side derives some text.
+/// Checks whether a rule takes part: its probability is not zero, and every symbol of its right side derives some text.
 pub(crate) fn takes_part(rule: &Rule, productive: &[bool]) -> bool {
     let lives = |symbol: &Symbol| match symbol {
         Symbol::Nonterminal(id) => productive[id.0 as usize],
@@ -46,7 +46,7 @@ pub(crate) fn takes_part(rule: &Rule, productive: &[bool]) -> bool {
     rule.probability > 0.0 && rule.right.iter().all(lives)
 }
 
-/// Which symbols the start symbol leads to.
+/// Finds the symbols that are reachable from the start symbol.
 pub(crate) fn reachable(pcfg: &Pcfg, productive: &[bool]) -> Vec<bool> {
     let mut by_left: Vec<Vec<&Rule>> = vec![Vec::new(); pcfg.names.len()];
     for rule in pcfg.rules.iter().filter(|rule| takes_part(rule, productive)) {

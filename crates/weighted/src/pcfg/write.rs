@@ -1,11 +1,11 @@
-//! Writing a grammar so that it can be read again.
+//! Writes a grammar so that it can be read again.
 
 use core::fmt;
 
 use super::{Pcfg, Rule, Symbol};
 use crate::terminal::Terminal;
 
-/// All rules, those of a symbol on one line.
+/// Writes all rules, those of a symbol on one line.
 pub(super) fn grammar(pcfg: &Pcfg, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut by_left: Vec<Vec<&Rule>> = vec![Vec::new(); pcfg.nonterminals()];
     for rule in pcfg.rules() {
@@ -28,7 +28,7 @@ pub(super) fn grammar(pcfg: &Pcfg, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// One rule, without its probability.
+/// Formats one rule, without its probability.
 pub(super) fn rule(pcfg: &Pcfg, rule: &Rule) -> String {
     format!("{} ->{}", pcfg.name(rule.left), right(pcfg, rule))
 }
@@ -44,7 +44,7 @@ fn right(pcfg: &Pcfg, rule: &Rule) -> String {
     rule.right.iter().map(show).collect()
 }
 
-/// A literal without quotes where it would be read as the same.
+/// Formats a terminal. A literal is not quoted if it would be read as the same literal without quotes.
 fn terminal(pcfg: &Pcfg, terminal: &Terminal) -> String {
     if let Terminal::Literal(bytes) = terminal
         && let Ok(text) = core::str::from_utf8(bytes)

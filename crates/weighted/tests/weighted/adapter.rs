@@ -1,4 +1,4 @@
-//! Over tokens: the same masks as the mask engine, whatever the tokens look like.
+//! Over tokens: the masks must be those of the mask engine, for any tokens.
 
 use std::path::Path;
 use std::sync::Arc;

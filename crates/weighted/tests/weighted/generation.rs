@@ -1,4 +1,4 @@
-//! What a grammar does to a model's distribution.
+//! The effect of a grammar on a model's distribution.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn vocabulary() -> Arc<Vocabulary> {
     Arc::new(builder.finish().unwrap())
 }
 
-/// A model that writes three letters, each a little more often what the one before was, and stops.
+/// A model that writes three letters, each slightly more likely if it repeats the one before, and stops.
 fn model(text: &[TokenId]) -> Vec<f64> {
     match text {
         [_, _, _, ..] => vec![0.0, 0.0, 1.0],
@@ -30,7 +30,7 @@ fn model(text: &[TokenId]) -> Vec<f64> {
     }
 }
 
-/// The exact distribution over the texts that the grammar allows, and that of plain masking.
+/// Returns the exact distribution over the texts that the grammar allows, and that of plain masking.
 fn exact(source: &str) -> (BTreeMap<String, f64>, BTreeMap<String, f64>) {
     let grammar = grammar(source);
     let mut adapter = Adapter::<Boolean>::new(&grammar, vocabulary()).unwrap();
@@ -65,7 +65,7 @@ fn exact(source: &str) -> (BTreeMap<String, f64>, BTreeMap<String, f64>) {
 
 #[test]
 fn rejection_with_a_memory_samples_what_the_model_would_write() {
-    // Of what begins with a, only one text in four is allowed; of what begins with b, all.
+    // Of the texts that begin with a, only one in four is allowed; of those that begin with b, all are.
     let source = "S -> a a b [0.5] | b X X [0.5]\nX -> a | b";
     let (given, masked) = exact(source);
     assert!((given["aab"] - masked["aab"]).abs() > 0.2, "masking should distort: {given:?} {masked:?}");
@@ -87,7 +87,7 @@ fn rejection_with_a_memory_samples_what_the_model_would_write() {
         assert!((seen[text] - chance).abs() < room, "{text}: {} instead of {chance}", seen[text]);
     }
     assert!((seen["aab"] - masked["aab"]).abs() > 0.15);
-    // What is not known to be invalid is by now exactly what is valid, so nothing is rejected any more.
+    // By now everything that is not known to be invalid is valid, so nothing is rejected any more.
     let valid: f64 = 0.4 * 0.7 * 0.3 + 0.6;
     assert!((sampler.open_mass() - valid).abs() < 1e-9, "{}", sampler.open_mass());
     let before = sampler.attempts();
@@ -120,11 +120,11 @@ fn what_has_been_learnt_so_far_does_not_bias() {
             }
             tries += sampler.attempts();
         }
-        // One of five texts that are equally likely, and four standard deviations.
+        // One of five equally likely texts, and four standard deviations.
         assert!((seen - 0.2).abs() < 4.0 * (0.16f64 / 6_000.0).sqrt(), "{seen} with {fresh} samplers");
         attempts.push(tries);
     }
-    // With room for the first prefix alone, what is wrong behind `a` is found out again and again.
+    // With room for the first prefix only, the invalid texts that begin with `a` are found again and again.
     assert!(attempts[2] < 6_100 && attempts[3] > 7_000, "{attempts:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Values that can be worked out by hand.
+//! Values that can be computed by hand.
 
 use maskwright_weighted::{Boolean, Count, Log, MaxPlus, MinPlus, Options, Parser, Pcfg, Real, Semiring};
 
@@ -13,7 +13,7 @@ fn close(got: f64, wanted: f64) {
     assert!((got - wanted).abs() <= 1e-12 * scale || got == wanted, "{got} instead of {wanted}");
 }
 
-/// Prefix and sentence probabilities after 1, 2, 3 … times the same word.
+/// Checks prefix and sentence probabilities after 1, 2, 3 … repetitions of the same word.
 fn check<S: Semiring>(source: &str, prefixes: &[f64], sentences: &[f64]) {
     let grammar = grammar(source);
     let mut parser = Parser::<S>::new(&grammar).unwrap();

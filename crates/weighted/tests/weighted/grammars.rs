@@ -3,7 +3,8 @@
 use maskwright_oracle::generate::Rng;
 use maskwright_weighted::{Options, Pcfg};
 
-/// A random grammar over `a` and `b` with empty texts, units, loops and recursion on both sides, whose derivations end; as text.
+/// Returns a random grammar over `a` and `b` with empty texts, units, loops and recursion on both sides, whose
+/// derivations end; as text, too.
 pub(crate) fn random(rng: &mut Rng) -> (String, Pcfg) {
     loop {
         let source = draft(rng);

@@ -1,4 +1,4 @@
-//! What the crate promises, in one binary because builds are slow.
+//! The tests of the crate, in one binary because builds are slow.
 
 #![expect(clippy::float_cmp, reason = "the same calculation gives the same digits")]
 

@@ -1,4 +1,4 @@
-//! What is said about grammars that are wrong or strange.
+//! Errors and warnings about grammars.
 
 use maskwright_oracle::generate::Rng;
 use maskwright_weighted::{Boolean, MaxPlus, Options, Parser, Pcfg, Real};
@@ -42,7 +42,7 @@ fn wrong_grammars_are_refused_with_their_place() {
         let said = errors(source);
         assert!(said.contains(says), "{source:?} should say {says:?}, but says\n{said}");
     }
-    // Every error is told.
+    // Every error is reported.
     let said = errors("S -> X [0.5] | Y [0.6]\nT -> \"a");
     assert!(said.contains("does not end"), "{said}");
     let said = errors("S -> X [0.5] | Y [0.6]");
@@ -67,7 +67,7 @@ fn strange_grammars_are_remarked_upon() {
 
 #[test]
 fn a_loop_that_never_ends_is_refused_by_name() {
-    // A chain of units that is left once in ten million million times: its sum would be nothing but rounding errors.
+    // A chain of units that is left once in ten million million times: its sum would consist of rounding errors only.
     let source = "T -> x S\nS -> A [1]\nA -> S [0.9999999999999] | a [0.0000000000001]";
     let grammar = Pcfg::parse(source, &Options::default()).unwrap();
     let Err(error) = Parser::<Real>::new(&grammar) else { panic!("the loop should be refused") };

@@ -1,4 +1,4 @@
-//! Scores beside the mask engine: those of the definition, for few tokens, within limits, and never lost.
+//! Scores beside the mask engine: equal to the definition, for few tokens, within limits, and never lost.
 
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ fn scorer(grammar: &Pcfg, vocabulary: &Arc<Vocabulary>) -> Scorer {
     Arc::new(Weights::new(grammar.clone()).unwrap()).scorer(vocabulary.clone())
 }
 
-/// Walks at random: at every place the mask of the constraint is what has a score, and the scores are the differences of prefix probabilities, byte by byte.
+/// Walks at random. Everywhere the tokens with a score are those of the constraint's mask, and the scores are the
+/// differences of prefix probabilities, byte by byte.
 #[test]
 fn scores_are_differences_of_prefix_probabilities() {
     let vocabulary = vocabulary(&["a", "b", "ab", "ba", "aa", "aba", "bbb", "c", "abab"]);
@@ -105,7 +106,8 @@ fn scores_of_some_are_those_of_all() {
     }
 }
 
-/// A literal explains `a` better than the pattern does, so after some hundred bytes nothing is left of the pattern in plain numbers. A `b` is still allowed.
+/// A literal explains `a` better than the pattern does, so after some hundred bytes the pattern's weight is lost in
+/// plain numbers. A `b` is still allowed.
 #[test]
 fn what_is_faint_has_a_score() {
     let source = "S -> L [0.5] | /[a-z]+/ [0.5]\nL -> a L [0.999] | a [0.001]";
@@ -129,7 +131,7 @@ fn what_is_faint_has_a_score() {
     assert!((score - wanted).abs() < 1e-6 && score < -1000.0, "{score} and {wanted}");
     scorer.accept(TokenId(1)).unwrap();
     assert!(parser.step(b'b') && (scorer.prefix_logprob() - parser.prefix_logprob()).abs() < 1e-6);
-    // Even then a logit stays one.
+    // Even then the logit stays finite.
     scorer.rollback(1);
     let mut logits = [f32::NEG_INFINITY, 0.5, f32::NEG_INFINITY, f32::NEG_INFINITY];
     assert_eq!(scorer.weigh(&mut logits, &Guidance::new(1000.0, 64).unwrap()), Ok(1));
@@ -176,7 +178,7 @@ fn what_takes_too_long_is_refused_and_changes_nothing() {
     assert!(judgement.message.contains("20000 steps"), "{judgement}");
 }
 
-/// Where every terminal is one byte, a text is the sequence of its bytes.
+/// If every terminal is one byte, a text is the sequence of its bytes.
 #[test]
 fn trees_and_counts_of_texts_are_those_of_words() {
     let mut compared = 0;
@@ -210,14 +212,14 @@ fn counts_of_texts_are_derivatives() {
     let grammar = grammar(source);
     let counts = expected_counts_of_text(&grammar, b"to toad", STEPS).unwrap().unwrap();
     let log = |probabilities: &[f64]| {
-        // A product of rule probabilities that need not add up to one: each rule alone is made a little likelier.
+        // A product of rule probabilities that need not add up to one: each rule is made slightly more likely.
         let changed = grammar.with_probabilities(probabilities).unwrap();
         let mut parser = ByteParser::<Log>::new(&changed).unwrap();
         assert!(parser.step_bytes(b"to toad"));
         parser.sentence_logprob()
     };
     let old: Vec<f64> = grammar.rules().iter().map(|rule| rule.probability).collect();
-    // d log P / d log p of two rules of one symbol that share what one of them gains.
+    // d log P / d log p of two rules of one symbol, where one loses what the other gains.
     for (gains, loses) in [(0, 1), (2, 3), (3, 4)] {
         let step = 1e-6;
         let mut new = old.clone();

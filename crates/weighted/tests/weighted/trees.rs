@@ -10,7 +10,7 @@ use crate::golden::grammar;
 use crate::grammars::random;
 use crate::twin::Twin;
 
-/// Random texts of a grammar, as words, none longer than six.
+/// Returns random texts of a grammar, as words, none longer than six.
 fn texts(grammar: &Pcfg, seed: u64) -> Vec<Vec<String>> {
     let sampler = Sampler::new(grammar, 40).unwrap();
     let mut random = Random::new(seed);
@@ -83,7 +83,8 @@ fn a_deep_tree_needs_no_deep_stack() {
     assert!(tree.brackets(&grammar).ends_with(&")".repeat(2_000)));
 }
 
-/// The derivative of the log probability by the logarithm of one rule's weight, when the weights of its symbol are then made to add up to one.
+/// Returns the derivative of the log probability by the logarithm of one rule's weight, when the weights of its symbol
+/// are then normalized.
 fn slope(grammar: &Pcfg, rule: usize, words: &[String]) -> f64 {
     let step = 1e-5;
     let at = |factor: f64| {
@@ -108,7 +109,7 @@ fn expected_counts_are_derivatives() {
         for words in texts(&grammar, seed).into_iter().take(3) {
             let found = expected_counts(&grammar, &words).unwrap().unwrap();
             let counts = found.rules;
-            // The chart that keeps everything takes no shortcuts; the other one does.
+            // The chart that keeps everything uses no shortcuts; the other one does.
             let mut parser = Parser::<Real>::new(&grammar).unwrap();
             assert!(words.iter().all(|word| parser.step_word(word)));
             assert!(

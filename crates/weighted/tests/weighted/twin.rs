@@ -1,7 +1,9 @@
-//! The parser against its slow twin: for every string, the equations of the definition, iterated until nothing changes.
+//! Compares the parser with a slow reference: for every string, the equations of the definition are iterated until
+//! nothing changes.
 //!
-//! The twin knows no items, no closures and no shortcuts. inside(X, i, j) is the probability that X derives the text from i to j, and
-//! begins(X, i) that it derives something that begins with the text from i on; both are sums over rules and split points.
+//! The reference has no items, no closures and no shortcuts. inside(X, i, j) is the probability that X derives the text
+//! from i to j, and begins(X, i) the probability that it derives something that begins with the text from i on. Both
+//! are sums over rules and split points.
 
 use maskwright_oracle::generate::Rng;
 use maskwright_weighted::{Boolean, Count, Log, MaxPlus, Parser, Pcfg, Real, Symbol, TerminalId};
@@ -10,9 +12,9 @@ use crate::grammars::random;
 
 pub(crate) struct Twin<'a> {
     grammar: &'a Pcfg,
-    /// Whether derivations are not added but the best is taken.
+    /// Whether the best derivation is taken instead of the sum.
     best: bool,
-    /// Probabilities of the rules after those that lead nowhere were taken out.
+    /// The probabilities of the rules after useless ones were removed.
     probabilities: Vec<f64>,
 }
 
@@ -108,7 +110,7 @@ impl<'a> Twin<'a> {
         if self.best { ways.fold(0.0, f64::max) } else { ways.sum() }
     }
 
-    /// The probability that a row of symbols is the text from i to j.
+    /// Returns the probability that a row of symbols derives the text from i to j.
     fn covers(
         &self,
         text: &[TerminalId],
@@ -133,7 +135,7 @@ impl<'a> Twin<'a> {
     }
 }
 
-/// The probability that a row of symbols begins with the text from i on.
+/// Returns the probability that a row of symbols derives something that begins with the text from i on.
 fn begins_with(
     text: &[TerminalId],
     right: &[Symbol],
@@ -170,7 +172,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Every text of at most so many terminals.
+    /// Checks every text of at most `depth` more terminals.
     fn all(&mut self, depth: usize) {
         self.check();
         if depth == 0 {

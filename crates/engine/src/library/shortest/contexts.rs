@@ -1,7 +1,8 @@
-//! What the scope around a position still needs: the values that it requires, as far as they are missing.
+//! What the scope around a position still needs: the required values that are missing.
 //!
-//! Required values may come in any order. For a shortest path one order is as good as another, but for tokens that run from one value into the next, so they are taken in
-//! the order in which they are listed. That way there are as many contexts as there are values, and not as many as there are sets of them.
+//! Required values may come in any order. For a shortest path, all orders are equally good, except for tokens that run
+//! from one value into the next. So the values are taken in the order in which they are listed. That gives one context
+//! for each value, not one for each set of values.
 
 use maskwright_automata::Grouped;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,31 +14,32 @@ use crate::program::network::{Callee, MachineId, Network, Node, NodeId, Scope};
 pub(crate) struct Context(u32);
 
 impl Context {
-    /// Nothing is missing, and of the next value nothing is known. The only one where there are no scopes.
+    /// Nothing is missing, and nothing is known of the next value. The only context where there are no scopes.
     pub(crate) const NONE: Self = Self(0);
 }
 
 /// What a scope needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Needs {
-    /// The numbers of the words that are missing.
+    /// The numbers of the missing words.
     words: Box<[u32]>,
     /// The words that were not seen, a bit each: one of them may have begun.
     unseen: u128,
-    /// What words need that were not seen: pairs of numbers.
+    /// The dependencies of words that were not seen: pairs of numbers, the first of which needs the second.
     pairs: Box<[(u32, u32)]>,
-    /// The words in the order in which they come, where they have one and there are pairs.
+    /// The words in their order, if they have one. Left out where it cannot matter.
     order: Box<[u32]>,
-    /// Several words may have to come. Behind the next one they are taken in ascending order, so that none comes twice.
+    /// Whether several words may have to come. After the next one they are taken in ascending order, so that none comes
+    /// twice.
     is_counted: bool,
-    /// The next one, too.
+    /// Whether the next word is in ascending order as well.
     is_ascending: bool,
-    /// The next value is new, whatever it is.
+    /// Whether the next value is new in any case.
     is_sure: bool,
 }
 
 impl Needs {
-    /// Of a scope that lacks some of its values; `None` if one of them is not known by number.
+    /// Returns the needs of a scope that lacks some of its values; `None` if one of them has no number.
     pub(crate) fn of(
         network: &Network,
         scope: &Scope,
@@ -63,15 +65,15 @@ impl Needs {
         let unseen = (0..).zip(network.followed_words()).filter(|(_, word)| !was_seen(word));
         let unseen = unseen.fold(0, |all, (at, _)| all | 1u128 << at);
         let words = with_needs(words, &pairs, &order);
-        // A scope that keeps a set of words needs no more of them than those that are wanted.
+        // A scope that keeps a set of words needs only those that the scope or other words require.
         let is_counted = scope.words.is_none() && scope.wanted.is_empty();
         Some(Self { words, unseen, pairs, order, is_counted, is_ascending: false, is_sure })
     }
 
-    /// Of a scope that begins.
+    /// Returns the needs of a scope that begins.
     pub(super) fn fresh(network: &Network, scope: &Scope) -> Option<Self> {
         let fresh = Self::of(network, scope, true, |_| false)?;
-        // If some are required, they come first, and in their order.
+        // Required words, if there are any, come first and in their order.
         let words = fresh.words.clone();
         let required = Self { words, is_sure: true, ..Self::default() };
         Some(if fresh.words.is_empty() { Self { is_ascending: true, ..fresh } } else { required })
@@ -83,15 +85,16 @@ impl Needs {
 pub(super) struct Contexts {
     list: Vec<Needs>,
     index: FxHashMap<Needs, Context>,
-    /// By machine: whether a value that ends in it, or in what it calls, belongs to the scope around it.
+    /// By machine: whether a value that ends in it, or in a callee, belongs to the scope around it.
     has_checks: Box<[bool]>,
-    /// By node: the words one of which must come first from there, a bit each; all bits where something else may. Empty if there are no words.
+    /// By node: the words one of which must come first from there, a bit each; all bits if something else may come.
+    /// Empty if there are no words.
     first_words: Box<[u128]>,
 }
 
 /// Anything may come.
 const ANYTHING: u128 = u128::MAX;
-/// In larger networks, nodes are walked without looking at the words they lead to.
+/// In networks with more nodes, the words that nodes lead to are ignored.
 const MAX_NODES: usize = 400_000;
 
 impl Contexts {
@@ -119,30 +122,30 @@ impl Contexts {
         context
     }
 
-    /// Whether a scope may close.
+    /// Checks whether a scope may close.
     pub(super) fn may_close(&self, context: Context) -> bool {
         self.list[context.0 as usize].words.is_empty()
     }
 
-    /// Whether the next value is new, whatever it is.
+    /// Checks whether the next value is new in any case.
     pub(super) fn is_sure(&self, context: Context) -> bool {
         self.list[context.0 as usize].is_sure
     }
 
-    /// The words that may come next, a bit each.
+    /// Returns the words that may come next, a bit each.
     pub(super) fn next_words(&self, context: Context) -> u128 {
         let Needs { words, unseen, .. } = &self.list[context.0 as usize];
         words.first().map_or(0, |word| 1 << word) | unseen
     }
 
-    /// Whether a node leads to words only of which none may come. PERF: in any order, every key was spelled behind each set of others
-    /// (`budgets_of_keys::masks_under_a_budget_with_many_keys_take_few_steps`).
+    /// Checks whether a node leads only to words that may not come next. PERF: with keys in any order, every key was
+    /// spelled after each set of others (`budgets_of_keys::masks_under_a_budget_with_many_keys_take_few_steps`).
     pub(super) fn is_in_vain(&self, node: NodeId, next_words: u128) -> bool {
         let first = self.first_words.get(node.index());
         first.is_some_and(|words| *words != ANYTHING && words & next_words == 0)
     }
 
-    /// Behind a word; `None` if another comes first, or if it may have been seen.
+    /// Returns the context after a word; `None` if another word must come first, or if the word may have been seen.
     pub(super) fn after_word(&mut self, context: Context, word: u32) -> Option<Context> {
         let Needs { words, unseen, pairs, order, is_counted, is_ascending, .. } =
             &self.list[context.0 as usize];
@@ -158,14 +161,14 @@ impl Contexts {
         Some(self.intern(Needs { words, unseen, is_counted, is_ascending: is_counted, ..Needs::default() }))
     }
 
-    /// Behind any other value.
+    /// Returns the context after any other value.
     pub(super) fn after_value(&mut self, context: Context) -> Context {
         let words = self.list[context.0 as usize].words.clone();
         self.intern(Needs { words, ..Needs::default() })
     }
 }
 
-/// Words that are missing, and what they need, each once, in their order if they have one.
+/// Returns the missing words and those that they need, without duplicates, in their order if they have one.
 fn with_needs(words: Vec<u32>, pairs: &[(u32, u32)], order: &[u32]) -> Box<[u32]> {
     let mut all: Vec<u32> = Vec::with_capacity(words.len());
     let mut work: Vec<u32> = words.into_iter().rev().collect();
@@ -181,7 +184,7 @@ fn with_needs(words: Vec<u32>, pairs: &[(u32, u32)], order: &[u32]) -> Box<[u32]
     all.into()
 }
 
-/// By node: see [`Contexts::first_words`].
+/// Computes [`Contexts::first_words`].
 fn first_words(network: &Network, has_checks: &[bool]) -> Box<[u128]> {
     if network.followed_words().is_empty() || network.nodes.len() > MAX_NODES {
         return Box::default();
@@ -202,7 +205,7 @@ fn first_words(network: &Network, has_checks: &[bool]) -> Box<[u128]> {
                 network.followed_word(at).map_or(ANYTHING, |word| 1 << word)
             }
             Node::Call { callee, next } => match network.machine_of(callee) {
-                // Its values are of the scope around it.
+                // Its values belong to the scope around it.
                 Some(machine) if has_checks[machine.index()] && !matches!(callee, Callee::Scope(_)) => {
                     ANYTHING
                 }
@@ -230,10 +233,10 @@ fn first_words(network: &Network, has_checks: &[bool]) -> Box<[u128]> {
     words.into()
 }
 
-/// So many nodes are looked at to find out which machines have checks.
+/// The greatest number of nodes that are visited to find the machines with checks.
 const STEPS: usize = 4_000_000;
 
-/// Which machines check values of the scope around them, and perhaps a few more.
+/// Finds a superset of the machines that check values of the scope around them.
 fn checks(network: &Network) -> Vec<bool> {
     let mut left = STEPS;
     let mut has_checks: Vec<bool> = Vec::new();
@@ -263,7 +266,7 @@ fn checks(network: &Network) -> Vec<bool> {
         has_checks.push(is_check);
         calls.push(called);
     }
-    // Who calls a machine with checks has them as well.
+    // Callers of a machine with checks have checks as well.
     let callers = network.machine_ids().zip(&calls);
     let callers = callers.flat_map(|(caller, called)| called.iter().map(move |to| (to.0, caller)));
     let callers = Grouped::new(network.machines.len(), callers.collect::<Vec<_>>().iter().copied());

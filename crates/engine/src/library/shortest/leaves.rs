@@ -1,4 +1,4 @@
-//! What tokens do inside a leaf's table: the states they lead to, and the places in tokens where the leaf may end.
+//! The moves of tokens inside a leaf's table: the states they lead to, and the places in tokens where the leaf may end.
 
 use maskwright_vocab::{Trie, TrieNode};
 use rustc_hash::FxHashSet;
@@ -7,21 +7,22 @@ use super::places;
 use crate::leaf::{Action, Automaton, LeafState};
 use crate::library::reader::{self, Next, Reader, Visited};
 
-/// What tokens do from one state of a table, or what is left of them below some node of the trie. Units are counted from there on.
+/// The moves of tokens, or of their rest below some node of the trie, from one state of a table. Units are counted from
+/// there.
 #[derive(Debug, Default)]
 pub(crate) struct LeafMoves {
-    /// Where tokens end inside the leaf.
+    /// The positions at which tokens end inside the leaf.
     pub(crate) inside: Vec<Inside>,
-    /// Where the leaf may end in the middle of a token, and the units until then, sorted.
+    /// The nodes at which the leaf may end in the middle of a token, and the units until then, sorted.
     pub(crate) ends: Vec<(TrieNode, u32)>,
-    /// What it costs to find that out, known or not: a part of the nodes of the trie that were looked at.
+    /// The cost of computing this in steps, cached or not: a fraction of the visited nodes of the trie.
     pub(crate) steps: u64,
 }
 
-/// To look at so many nodes of the trie is a step.
+/// Visiting this many nodes of the trie counts as a step.
 const NODES: u64 = 32;
 
-/// Behind a token.
+/// A position after a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Inside {
     pub(crate) state: LeafState,

@@ -1,30 +1,36 @@
 //! The least number of tokens: shortest paths through a program and the vocabulary's trie at once.
 //!
-//! A text is written token by token, and a token may run over the borders of leaves and rules. So a path is more than a position in the program:
-//! it is a position and a node of the trie, which says what of a token is written. A byte moves both. A token costs one, when its first byte is
-//! written; where the node has a token it may end, and the next begins at the root.
+//! A text is written token by token, and a token may run over the borders of leaves and rules. So a state of the search
+//! is a pair: a position in the program, and a node of the trie, which says how much of a token is written. A byte
+//! moves both. A token costs one, when its first byte is written. At a node with a token, the token may end, and the
+//! next one begins at the root.
 //!
 //! ```text
 //!   rule       "{\"name\":" string "}"              tokens  {"  name  ":"  "}
 //!   position   ╶─{╶─"╶─n╶─a╶─m╶─e╶─"╶─:╶┤"╶─"├╶─}╶─
 //!   node        {  {" │n na nam name│"  ":│":"│ "  "}│         costs 4, though `":"` and `"}` run over borders
 //! ```
-//! Rules call each other, so there is no end to the positions with their stacks. What is kept instead is, for a position and a set of nodes, in how many
-//! tokens the *end of its rule* can be reached, and at which nodes: the [exits](Exit) of an [`Entry`]. A call asks for the exits of the callee, and goes
-//! on behind it at the nodes found there.
+//! Rules call each other, so there are infinitely many positions with their stacks. Instead, an [`Entry`] for a
+//! position and a set of nodes stores its [exits](Exit): the numbers of tokens in which the *end of its rule* can be
+//! reached, and the nodes where that happens. A call requests the exits of the callee, and continues after the call at
+//! the nodes found there.
 //!
-//! A question asks for the nearest end of a text. It is Dijkstra's algorithm from where the text stands: what is closest to there comes first, in whatever entry, and
-//! when the end is found, all that is further away is left undone. Entries remember what they have found, and what is left to do, so the
-//! next question goes on where this one has stopped. Two things make that work:
+//! A query looks for the nearest end of a text. It is Dijkstra's algorithm from the current position: the nearest work
+//! comes first, in any entry, and when the end is found, everything farther away is left undone. Entries remember what
+//! they have found and what is left to do, so the next query continues where this one has stopped. Two things make that
+//! possible:
 //!
-//! * An entry counts from its own beginning. In a question it also has a place of its own, `since`: how far its nearest caller is away.
-//! * [`Entry::done`] says up to which distance from its own beginning everything was looked at. A question comes back to an entry only beyond that.
+//! * An entry counts from its own beginning. In each query it also has an offset, `since`: the distance of its nearest
+//!   caller.
+//! * [`Entry::done`] says up to which distance from its beginning everything was explored. A query returns to an entry
+//!   only beyond that.
 //!
-//! The stack of a thread is for [`crate::budget`] to follow: it waits for the exits of entries, and asks for those of the next frame.
+//! [`crate::budget`] follows the stack of a thread: it waits for the exits of entries, and requests those of the next
+//! frame.
 //!
-//! # Where it is no least number
+//! # Where it is not the least number
 //!
-//! * Repetitions and windows with a maximum use no more than [`SLACK`] rounds or units more than they must.
+//! * Repetitions and windows with a maximum use at most [`SLACK`] rounds or units more than they must.
 //! * A value that must be new costs more: see [`super::new_values`]. Required values come in the order of [`contexts`].
 
 mod contexts;
@@ -49,9 +55,9 @@ use crate::leaf::{Leaf, LeafState};
 use crate::program::network::{Callee, LoopId, MachineId, Node, NodeId};
 use crate::program::{At, LeafId, NetState, Program};
 
-/// How many more rounds of a repetition, or units of a leaf, are used than must be, if there is a maximum.
+/// The greatest number of optional rounds of a repetition, or units of a leaf, that are used if there is a maximum.
 const SLACK: u32 = 32;
-/// When there are so many entries, or so many nodes in sets of them, all are forgotten before the next question.
+/// When there are more entries than this, or more nodes in sets of them, all are forgotten before the next query.
 const ENTRIES: usize = 50_000;
 const NODES: usize = 4_000_000;
 
@@ -65,7 +71,7 @@ pub(crate) enum Position {
     Byte(NodeId),
     State(NetState),
     Machine(MachineId),
-    /// In a table, with so many units to come.
+    /// In a table, with `need` to `room` units to come.
     Leaf {
         leaf: LeafId,
         state: LeafState,
@@ -73,7 +79,7 @@ pub(crate) enum Position {
         room: u32,
     },
     Text(LeafId, LeafState),
-    /// Between two rounds of a repetition, with so many to come.
+    /// Between two rounds of a repetition, with `need` to `room` of them to come.
     Rounds {
         index: LoopId,
         need: u32,
@@ -81,40 +87,40 @@ pub(crate) enum Position {
     },
 }
 
-/// What is known of a position and the nodes at which a path comes to it.
+/// What is known of a position and the nodes at which paths reach it.
 #[derive(Debug, Default)]
 struct Entry {
-    /// Ascending, and no node twice in a context unless the set is large.
+    /// Ascending. No node occurs twice in a context, except in large sets.
     exits: Vec<Exit>,
-    /// The nodes of all exits but for large sets, and those sets.
+    /// The nodes of all exits except large sets, and those sets.
     reached: FxHashSet<(TrieNode, Context)>,
     reached_sets: FxHashSet<(PlaceSet, Context)>,
-    /// Who goes on behind the end.
+    /// The entries that continue after this one's end.
     callers: Vec<Caller>,
-    /// Whose exits it waits for, and the tokens until then.
+    /// The entries whose exits this one waits for, and the tokens until then.
     callees: Vec<(EntryId, u32)>,
-    /// What was walked over inside the rule.
+    /// The positions and nodes that were visited inside the rule.
     walked: SeenNodes<(Position, Context)>,
-    /// What is left to do, the cheapest first.
+    /// The work that is left to do, cheapest first.
     work: BinaryHeap<Reverse<Work>>,
-    /// Everything that costs less is done.
+    /// All work that costs less is done.
     done: u32,
-    /// The last question that came here.
+    /// The last query that reached this entry.
     question: u32,
-    /// In that question, the tokens until here.
+    /// In that query, the number of tokens to this entry.
     since: u32,
-    /// In that question, its work and its callees are on the agenda.
+    /// Whether in that query its work and its callees are on the agenda.
     is_open: bool,
-    /// Where its work is on the agenda.
+    /// The distance at which its work is on the agenda.
     scheduled: u32,
 }
 
 /// A way to the end of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exit {
-    /// The tokens on the way, the one that has begun included.
+    /// The number of tokens on the way, including the one that has begun.
     pub(crate) tokens: u32,
-    /// Where in a token it ends.
+    /// The nodes within a token where it ends.
     pub(crate) places: PlaceSet,
     /// What the scope around the rule needs then.
     pub(crate) context: Context,
@@ -124,29 +130,29 @@ pub(crate) struct Exit {
 #[derive(Clone, Copy, Debug)]
 struct Caller {
     entry: EntryId,
-    /// The tokens until the call.
+    /// The number of tokens until the call.
     cost: u32,
-    /// Where it goes on.
+    /// The position after the call.
     behind: Position,
-    /// The callee may take no more tokens than this.
+    /// The greatest number of tokens that the callee may take.
     limit: u32,
     scope: Around,
 }
 
-/// What a call means for the scope around it.
+/// The effect of a call on the scope around it.
 #[derive(Clone, Copy, Debug)]
 enum Around {
-    /// Values in the callee belong to it.
+    /// Values in the callee belong to the scope.
     Goes,
-    /// They do not, so the context is this again.
+    /// Values in the callee do not belong to the scope, so this context is restored.
     Stays(Context),
-    /// The callee is a scope, which must be complete, and then the context is this again.
+    /// The callee is a scope, which must be complete; then this context is restored.
     Closes(Context),
 }
 
 type EntryId = u32;
 
-/// Something to be looked at.
+/// A unit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Work {
     cost: u32,
@@ -155,7 +161,7 @@ struct Work {
     context: Context,
 }
 
-/// What a question comes to next; of what is equally far away, an end first.
+/// An item of a query's agenda. Among items at equal distance, exits come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
     Exit(Arrival),
@@ -163,16 +169,16 @@ enum Item {
     Work(EntryId),
 }
 
-/// Something that was asked for has ended.
+/// A requested end that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Arrival {
-    /// Who has asked for it.
+    /// The number of the request.
     pub(crate) asked_by: u32,
     pub(crate) places: PlaceSet,
     pub(crate) context: Context,
 }
 
-/// The shortest paths of one program with one vocabulary, as far as they were asked for.
+/// The shortest paths of one program with one vocabulary, as far as they were requested.
 #[derive(Debug)]
 pub(crate) struct ShortestPaths {
     places: PlaceSets,
@@ -181,18 +187,18 @@ pub(crate) struct ShortestPaths {
     index: FxHashMap<(Position, PlaceSet, Context), EntryId>,
     /// For each leaf, the first one with the same table.
     same: Box<[LeafId]>,
-    /// The number of the question.
+    /// The number of the query.
     question: u32,
     agenda: BinaryHeap<Reverse<(u32, Item)>>,
-    /// The entries that this question has come to.
+    /// The entries that this query has reached.
     open: Vec<EntryId>,
-    /// Who asks for the exits of an entry, and the tokens until there.
+    /// The requests for the exits of each entry: their numbers, and the tokens until there.
     askers: FxHashMap<EntryId, Vec<(u32, u32)>>,
-    /// How far the question has come.
+    /// The distance that the query has reached.
     reached: u32,
-    /// How many steps it may still take.
+    /// The number of steps that the query may still take.
     steps: u64,
-    /// How often everything was forgotten.
+    /// The number of times that everything was forgotten.
     forgotten: u32,
 }
 
@@ -219,7 +225,8 @@ impl ShortestPaths {
         }
     }
 
-    /// Begins a question, which may take so many steps. Returns how often everything was forgotten: sets of nodes that were given out before that mean nothing any more.
+    /// Begins a query, which may take `steps` steps. Returns how often everything was forgotten: sets of nodes from
+    /// before that are invalid.
     pub(crate) fn begin(&mut self, steps: u64) -> u32 {
         if self.entries.len() > ENTRIES || self.places.len() > NODES {
             self.entries = Vec::new();
@@ -236,8 +243,8 @@ impl ShortestPaths {
         self.forgotten
     }
 
-    /// Asks for the ways to the end of a position's rule. A path comes to the position with so many tokens, at one of these nodes of the trie, in a context. The place between two tokens
-    /// is never in a set with others.
+    /// Requests the ways to the end of a position's rule. A path reaches the position after `tokens` tokens, at one of
+    /// these nodes of the trie, in a context. The place between two tokens must not be in a set with other nodes.
     pub(crate) fn ask(
         &mut self,
         bound: &BoundProgram,
@@ -254,7 +261,8 @@ impl ShortestPaths {
         self.come_to(entry, tokens);
     }
 
-    /// The nearest end of what was asked for that was not told yet, and how many tokens it takes; `None` if there is none within `most` tokens, or if the steps are used up.
+    /// Returns the nearest requested end that was not returned yet, and its number of tokens; `None` if there is none
+    /// within `most` tokens, or if the steps are used up.
     pub(crate) fn next(&mut self, bound: &BoundProgram, most: u32) -> Option<(u32, Arrival)> {
         while self.steps > 0
             && let Some(Reverse((tokens, item))) = self.agenda.pop()
@@ -276,12 +284,12 @@ impl ShortestPaths {
         None
     }
 
-    /// How many steps the question may still take.
+    /// Returns how many steps the query may still take.
     pub(crate) fn steps_left(&self) -> u64 {
         self.steps
     }
 
-    /// Ends a question. Returns whether the steps were enough.
+    /// Ends a query. Returns whether the steps were enough.
     pub(crate) fn end(&mut self) -> bool {
         for &entry in &self.open {
             let entry = &mut self.entries[entry as usize];
@@ -290,7 +298,7 @@ impl ShortestPaths {
         self.steps > 0
     }
 
-    /// The positions of a thread. It need not be in all of them at once: each has a part of what may follow.
+    /// Returns the positions of a thread. Each covers a part of what may follow.
     pub(crate) fn positions(&self, program: &Program, at: At, count: Count) -> Vec<Position> {
         match at {
             At::DONE => vec![Position::End],
@@ -302,7 +310,7 @@ impl ShortestPaths {
         }
     }
 
-    /// Behind some rounds of a repetition.
+    /// Returns the positions after some rounds of a repetition.
     pub(crate) fn rounds(program: &Program, index: LoopId, rounds: Count) -> Vec<Position> {
         let windows = program.counts().windows(rounds, program.counted(index).bounds());
         windows.into_iter().map(|window| between_rounds(index, window)).collect()
@@ -312,7 +320,7 @@ impl ShortestPaths {
         self.contexts.intern(needs)
     }
 
-    /// Whether a scope may close.
+    /// Checks whether a scope may close.
     pub(crate) fn may_close(&self, context: Context) -> bool {
         self.contexts.may_close(context)
     }
@@ -338,7 +346,7 @@ impl ShortestPaths {
         Position::Leaf { leaf: self.same[leaf.index()], state, need, room }
     }
 
-    /// Puts what is left to do in an entry on the agenda, and in what it calls.
+    /// Puts the remaining work of an entry on the agenda, and that of its callees.
     fn open(&mut self, entry: EntryId, tokens: u32) {
         let at = &mut self.entries[entry as usize];
         if at.is_open || at.since.saturating_add(at.done) != tokens {
@@ -353,7 +361,7 @@ impl ShortestPaths {
         }
     }
 
-    /// A path comes to an entry.
+    /// Records that a path reaches an entry after `tokens` tokens.
     fn come_to(&mut self, entry: EntryId, tokens: u32) {
         let at = &mut self.entries[entry as usize];
         if at.question != self.question {
@@ -368,7 +376,7 @@ impl ShortestPaths {
         self.agenda.push(Reverse((tokens.saturating_add(at.done), Item::Open(entry))));
     }
 
-    /// Does what is left to do in an entry so many tokens from where the question began.
+    /// Does the work of an entry that is `tokens` tokens from the start of the query.
     fn work(&mut self, bound: &BoundProgram, entry: EntryId, tokens: u32) {
         if self.entries[entry as usize].scheduled != tokens {
             return;
@@ -388,8 +396,8 @@ impl ShortestPaths {
         self.schedule(entry);
     }
 
-    /// Leaves work at a large set of nodes to an entry of its own. Returns whether that is another one than this. PERF: behind every token of a free text the same nodes come again, in every entry
-    /// that the text may go on in.
+    /// Moves work at a large set of nodes to an entry of its own. Returns whether that is a different entry. PERF:
+    /// after every token of a free text the same nodes occur again, in every entry in which the text may continue.
     fn is_shared(&mut self, program: &Program, entry: EntryId, work: Work) -> bool {
         let Work { cost, position, places, context } = work;
         if places == PlaceSet::BETWEEN
@@ -414,13 +422,13 @@ impl ShortestPaths {
         }
     }
 
-    /// More to do in an entry.
+    /// Adds work to an entry.
     fn add_work(&mut self, entry: EntryId, work: Work) {
         self.entries[entry as usize].work.push(Reverse(work));
         self.schedule(entry);
     }
 
-    /// Calls something, and goes on behind it.
+    /// Calls a callee and continues at a position after it.
     fn call_callee(
         &mut self,
         program: &Program,
@@ -448,7 +456,7 @@ impl ShortestPaths {
                 self.in_leaf(program, leaf, program.leaf(leaf).start(), window)
             }
             Callee::Loop(index) => {
-                // A repetition takes a round at least: the way around it is part of the network.
+                // A repetition takes at least one round: the way around it is part of the network.
                 let Bounds { min, max } = program.counted(index).bounds();
                 between_rounds(index, Window { need: min.max(1), room: max })
             }
@@ -462,7 +470,7 @@ impl ShortestPaths {
         self.call(program, (position, places, inner), caller);
     }
 
-    /// The entry of a position, which may be new.
+    /// Returns the entry of a position, which may be new.
     fn entry(
         &mut self,
         program: &Program,
@@ -479,7 +487,7 @@ impl ShortestPaths {
             entry.work.push(Reverse(Work { cost, position, places, context }));
         };
         match position {
-            // All that a leaf does takes another token.
+            // Every step of a leaf begins another token.
             Position::Leaf { leaf, state, need, .. } if places == PlaceSet::BETWEEN => {
                 if need == 0 && is_accepting(program, leaf, state) {
                     add(0, Position::End);
@@ -494,7 +502,7 @@ impl ShortestPaths {
         id
     }
 
-    /// Goes on behind the end of another entry, for all exits that are known and those that will be.
+    /// Continues after the end of another entry, for all exits that are known and those still to be found.
     fn call(
         &mut self,
         program: &Program,
@@ -503,7 +511,7 @@ impl ShortestPaths {
     ) {
         let callee = self.entry(program, position, places, context);
         if callee == caller.entry && caller.behind == Position::End {
-            // It would find what it knows already, at a higher cost.
+            // It would only find what it knows already, at a higher cost.
             return;
         }
         self.entries[callee as usize].callers.push(caller);
@@ -517,7 +525,7 @@ impl ShortestPaths {
         self.come_to(callee, tokens);
     }
 
-    /// The callee of somebody has come to its end.
+    /// Continues a caller after an exit of its callee.
     fn go_on(&mut self, caller: Caller, Exit { tokens, places, context }: Exit) {
         if tokens > caller.limit {
             return;
@@ -532,13 +540,14 @@ impl ShortestPaths {
         self.add_work(caller.entry, Work { cost, position, places, context });
     }
 
-    /// The end of an entry's rule is reached.
+    /// Records that the end of an entry's rule is reached.
     fn arrive(&mut self, entry: EntryId, Work { cost, places, context, .. }: Work) {
         let nodes = self.places.nodes(places);
         let known = &mut self.entries[entry as usize];
         let mut places = places;
         if places::is_large(nodes.len()) {
-            // It stays what it is, so that what comes behind it can be shared, even if some of its nodes were reached before.
+            // The set is kept whole, so that what follows it can be shared, even if some of its nodes were reached
+            // before.
             self.steps = self.steps.saturating_sub(1);
             if !known.reached_sets.insert((places, context)) {
                 return;
@@ -583,12 +592,12 @@ fn between_rounds(index: LoopId, Window { need, room }: Window) -> Position {
     Position::Rounds { index, need, room: within_slack(room, need) }
 }
 
-/// More room than this is not used.
+/// Limits the room to what is used.
 fn within_slack(room: u32, need: u32) -> u32 {
     if room == UNBOUNDED { UNBOUNDED } else { room.min(need.saturating_add(SLACK)) }
 }
 
-/// The position behind a node, in its shortest form.
+/// Returns the position of a node, in its shortest form.
 fn behind(program: &Program, node: NodeId) -> Position {
     match program.network().nodes[node.index()] {
         Node::Final => Position::End,

@@ -1,4 +1,4 @@
-//! Sets of nodes of the vocabulary's trie: where the token that is being written may stand.
+//! Sets of nodes of the vocabulary's trie: the possible positions within the token that is being written.
 
 use core::hash::Hash;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::tuning::tuning;
 
-/// Up to so many nodes, looking at one is a step; of those beyond, looking at so many.
+/// Each of the first `STEPS` nodes counts as a step; of the nodes beyond, `NODES` together.
 const STEPS: usize = 256;
 pub(super) const NODES: usize = 16;
 
-/// Whether a set of so many nodes is large.
+/// Checks whether a set with this many nodes is large.
 pub(super) fn is_large(nodes: usize) -> bool {
     nodes >= tuning().large_nodes
 }
 
-/// How many steps it takes to look at so many nodes at once.
+/// Returns how many steps it takes to process this many nodes at once.
 pub(super) fn steps(nodes: usize) -> u64 {
     (nodes.min(STEPS) + nodes / NODES + 1) as u64
 }
@@ -27,7 +27,7 @@ pub(super) fn steps(nodes: usize) -> u64 {
 pub(crate) struct PlaceSet(u32);
 
 impl PlaceSet {
-    /// Between two tokens: the root of the trie, and nothing else.
+    /// Between two tokens: only the root of the trie.
     pub(crate) const BETWEEN: Self = Self(0);
 }
 
@@ -36,7 +36,7 @@ impl PlaceSet {
 pub(super) struct PlaceSets {
     sets: Vec<Arc<[TrieNode]>>,
     index: FxHashMap<Arc<[TrieNode]>, PlaceSet>,
-    /// The nodes of all sets together.
+    /// The total number of nodes in all sets.
     nodes: usize,
 }
 
@@ -47,7 +47,7 @@ impl PlaceSets {
         sets
     }
 
-    /// The set of these nodes.
+    /// Returns the set of these nodes.
     pub(super) fn intern(&mut self, mut nodes: Vec<TrieNode>) -> PlaceSet {
         nodes.sort_unstable();
         nodes.dedup();
@@ -66,7 +66,7 @@ impl PlaceSets {
         Arc::clone(&self.sets[set.0 as usize])
     }
 
-    /// How many nodes there are in all sets together.
+    /// Returns the total number of nodes in all sets.
     pub(super) fn len(&self) -> usize {
         self.nodes
     }
@@ -76,14 +76,14 @@ impl PlaceSets {
     }
 }
 
-/// For each of some keys, the nodes that were seen.
+/// For each key, the nodes that were seen.
 ///
-/// PERF: a free text may end in the middle of nearly every token. Such sets have tens of thousands of nodes, and a search meets dozens of them; to hash every node was
-/// most of the time that a first budget took (`speed budget`).
+/// PERF: a free text may end in the middle of nearly every token. Such sets have tens of thousands of nodes, and a
+/// search meets dozens of them; hashing every node was most of the time that a first budget took (`speed budget`).
 #[derive(Debug)]
 pub(super) struct SeenNodes<K> {
     few: FxHashSet<(K, TrieNode)>,
-    /// The keys that came with a large set: a bit for each node.
+    /// The keys that occurred with a large set, with a bit for each node.
     many: FxHashMap<K, Vec<u64>>,
 }
 
@@ -143,7 +143,7 @@ fn set_bit(bits: &mut Vec<u64>, node: TrieNode) -> bool {
 mod tests {
     use super::*;
 
-    /// Large sets and small ones, in every order, are what a plain set would be.
+    /// Large and small sets, in every order, behave like a plain set.
     #[test]
     fn seen_nodes_are_a_set_for_each_key() {
         let mut seed = 1u64;

@@ -1,4 +1,4 @@
-//! One walk inside a rule, from where a path comes to it: until a token ends, something is called, or the rule ends.
+//! One walk inside a rule: from a position until a token ends, something is called, or the rule ends.
 
 use maskwright_vocab::{Trie, TrieNode};
 
@@ -10,23 +10,23 @@ use crate::library::BoundProgram;
 use crate::program::network::{Callee, Node, NodeId};
 use crate::program::{LeafId, Place};
 
-/// What a walk finds, all at the cost at which it began.
+/// The results of a walk, all at the cost at which it began.
 #[derive(Default)]
 struct Found {
     /// The nodes at which the rule ends.
     exits: Vec<TrieNode>,
-    /// Where a token ends.
+    /// The positions at which a token ends.
     tokens: Vec<Position>,
-    /// What is called, where it goes on, and at which node.
+    /// The callees, the positions after the calls, and the nodes of the calls.
     calls: Vec<(Callee, Position, TrieNode)>,
-    /// The checks of values, and at which node.
+    /// The checks of values, and their nodes of the trie.
     checks: Vec<(NodeId, TrieNode)>,
     /// The nodes of the network whose bytes come next, if the next token begins here.
     bytes: Vec<NodeId>,
 }
 
 impl ShortestPaths {
-    /// Walks on from a position, at each of some nodes.
+    /// Walks from a position, at each of some nodes.
     pub(super) fn walk(&mut self, bound: &BoundProgram, entry: EntryId, work: Work) {
         let nodes = self.places.nodes(work.places);
         let mut found = Found::default();
@@ -38,7 +38,7 @@ impl ShortestPaths {
         self.follow(bound, entry, work, found);
     }
 
-    /// Hands on what a walk has found.
+    /// Turns the results of a walk into work and calls.
     fn follow(&mut self, bound: &BoundProgram, entry: EntryId, work: Work, found: Found) {
         let Work { cost, context, .. } = work;
         let program = bound.program();
@@ -81,7 +81,7 @@ impl ShortestPaths {
         }
     }
 
-    /// Sets of these nodes: the place between two tokens stands alone.
+    /// Interns these nodes. The place between two tokens gets its own set.
     fn split(&mut self, mut nodes: Vec<TrieNode>) -> impl Iterator<Item = PlaceSet> + use<> {
         let between = nodes.contains(&Trie::ROOT).then_some(PlaceSet::BETWEEN);
         nodes.retain(|node| *node != Trie::ROOT);
@@ -89,7 +89,7 @@ impl ShortestPaths {
         between.into_iter().chain(begun)
     }
 
-    /// A value has ended, and must be new: what that costs, and the context behind it.
+    /// Returns the cost of a new value at a check, and the context after it.
     fn check(
         &mut self,
         bound: &BoundProgram,
@@ -119,7 +119,7 @@ impl ShortestPaths {
         let mut todo: Vec<(Position, TrieNode)> =
             first.into_iter().map(|node| (work.position, node)).collect();
         let mut steps = super::places::steps(nodes.len());
-        // So many that are left are the first ones, which are known to be new.
+        // The last `first` of them are the initial ones, which are known to be new.
         let mut first = todo.len();
         while let Some((position, node)) = todo.pop() {
             if todo.len() < first {
@@ -169,7 +169,7 @@ impl ShortestPaths {
                     Node::Call { callee, next } => {
                         found.calls.push((callee, behind(program, next), node));
                     }
-                    // A token costs one more, so this comes later.
+                    // The next token costs one more, so this comes later.
                     Node::Byte { .. } if node == Trie::ROOT && position == Position::Node(at) => {
                         found.bytes.push(at);
                     }
