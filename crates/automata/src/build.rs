@@ -16,7 +16,7 @@ use crate::derivative::Derivatives;
 use crate::{ByteClasses, Dfa, Draft, Expr, ExprId, Exprs, LimitError, Limits, Nfa, determinize, minimize};
 
 /// The number of steps that derivatives may take before composition is tried.
-const ALLOWANCE: usize = 2_000;
+const FIRST_TRY_STEPS: usize = 2_000;
 
 impl Dfa {
     /// Builds the automaton of an expression.
@@ -24,7 +24,7 @@ impl Dfa {
         if let Some(nfa) = Nfa::build(exprs, id, limits)? {
             return Ok(minimize(&determinize(&nfa, limits)?));
         }
-        let small = Limits { steps: limits.steps.min(ALLOWANCE), ..*limits };
+        let small = Limits { steps: limits.steps.min(FIRST_TRY_STEPS), ..*limits };
         if let Ok(draft) = derive(exprs, id, &small) {
             return Ok(minimize(&draft));
         }

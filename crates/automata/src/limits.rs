@@ -88,7 +88,7 @@ impl core::error::Error for LimitError {}
 impl Limits {
     /// Fails if there are more states than allowed, or if the work has to stop.
     pub(crate) fn check_states(&self, states: usize) -> Result<(), LimitError> {
-        if states.is_multiple_of(BETWEEN_LOOKS / 4) && must_stop_now() {
+        if states.is_multiple_of(STEPS_BETWEEN_CHECKS / 4) && must_stop_now() {
             return Err(STOPPED);
         }
         Self::check(states, self.states, Resource::States)
@@ -101,7 +101,7 @@ impl Limits {
 
     /// Creates a meter for [`Limits::steps`].
     pub(crate) fn fuel(&self) -> Fuel {
-        Fuel { used: 0, limit: self.steps, look: BETWEEN_LOOKS }
+        Fuel { used: 0, limit: self.steps, next_check: STEPS_BETWEEN_CHECKS }
     }
 
     fn check(used: usize, limit: usize, resource: Resource) -> Result<(), LimitError> {
@@ -113,7 +113,7 @@ impl Limits {
 const STOPPED: LimitError = LimitError { resource: Resource::Time, limit: 0 };
 
 /// The number of steps after which a construction checks whether it has to stop: a few times per millisecond.
-const BETWEEN_LOOKS: usize = 4_096;
+const STEPS_BETWEEN_CHECKS: usize = 4_096;
 
 /// A counter of steps.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +121,7 @@ pub(crate) struct Fuel {
     used: usize,
     limit: usize,
     /// The number of steps at which to check again whether the work has to stop.
-    look: usize,
+    next_check: usize,
 }
 
 impl Fuel {
@@ -132,15 +132,15 @@ impl Fuel {
         if self.used > self.limit {
             return Err(LimitError { resource: Resource::Steps, limit: self.limit });
         }
-        if self.used > self.look {
-            return self.look();
+        if self.used > self.next_check {
+            return self.check();
         }
         Ok(())
     }
 
     #[cold]
-    fn look(&mut self) -> Result<(), LimitError> {
-        self.look = self.used.saturating_add(BETWEEN_LOOKS);
+    fn check(&mut self) -> Result<(), LimitError> {
+        self.next_check = self.used.saturating_add(STEPS_BETWEEN_CHECKS);
         if must_stop_now() { Err(STOPPED) } else { Ok(()) }
     }
 }

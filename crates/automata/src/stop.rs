@@ -29,7 +29,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// One of this many calls of [`must_stop`] reads the clock.
-const PATIENCE: u32 = 32;
+const CALLS_PER_CHECK: u32 = 32;
 
 /// A request to end a piece of work early. Clones of the `Arc` share the state.
 #[derive(Debug, Default)]
@@ -114,7 +114,7 @@ pub fn with_cancel<T>(stop: &Arc<CancelToken>, work: impl FnOnce() -> T) -> T {
 pub fn must_stop() -> bool {
     let calls = CALLS.get();
     CALLS.set(calls.wrapping_add(1));
-    calls.is_multiple_of(PATIENCE) && must_stop_now()
+    calls.is_multiple_of(CALLS_PER_CHECK) && must_stop_now()
 }
 
 /// Returns how often [`must_stop`] was called on this thread, modulo 2³². With it, tests can count whether some work
