@@ -22,7 +22,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use rustc_hash::FxBuildHasher;
 
 /// The number of entries in the first chunk.
-const FIRST: u32 = 16;
+const FIRST_CHUNK_ENTRIES: u32 = 16;
 const CHUNKS: usize = 26;
 const TABLES: usize = 27;
 
@@ -112,8 +112,8 @@ impl<T> Store<T> {
         };
         let id = *len + 1;
         let (chunk, at) = place(id);
-        let entries =
-            self.chunks[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| OnceLock::new()).collect());
+        let entries = self.chunks[chunk]
+            .get_or_init(|| (0..FIRST_CHUNK_ENTRIES << chunk).map(|_| OnceLock::new()).collect());
         let entry = make();
         assert!(entries[at].set(entry).is_ok(), "each id is written once");
         table[slot].store(id, Ordering::Release);
@@ -155,7 +155,7 @@ impl<T> Store<T> {
     /// Returns the current table, grown first if it is half full. Must be called under the lock.
     fn table_with_room(&self, len: u32, rehash: &impl Fn(&T) -> u64) -> &[AtomicU32] {
         let current = self.current.load(Ordering::Acquire);
-        let size = |number: usize| (FIRST as usize * 2) << number;
+        let size = |number: usize| (FIRST_CHUNK_ENTRIES as usize * 2) << number;
         let table = self.tables[current].get_or_init(|| free_slots(size(current)));
         if (len as usize + 1) * 2 <= table.len() {
             return table;
@@ -184,12 +184,12 @@ fn free_slots(size: usize) -> Box<[AtomicU32]> {
     (0..size).map(|_| AtomicU32::new(0)).collect()
 }
 
-/// Returns the chunk of an id and its position there. Chunk k holds `FIRST << k` entries.
+/// Returns the chunk of an id and its position there. Chunk k holds `FIRST_CHUNK_ENTRIES << k` entries.
 #[inline]
 fn place(id: u32) -> (usize, usize) {
-    let at = id - 1 + FIRST;
-    let chunk = (at / FIRST).ilog2();
-    (chunk as usize, (at - (FIRST << chunk)) as usize)
+    let at = id - 1 + FIRST_CHUNK_ENTRIES;
+    let chunk = (at / FIRST_CHUNK_ENTRIES).ilog2();
+    (chunk as usize, (at - (FIRST_CHUNK_ENTRIES << chunk)) as usize)
 }
 
 /// Mixes the high bits of a hash into the low ones, which are weak on their own.

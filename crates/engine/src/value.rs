@@ -18,7 +18,7 @@
 use std::borrow::Cow;
 
 /// Values that nest deeper are compared as texts.
-const DEPTH: usize = 256;
+const MAX_DEPTH: usize = 256;
 
 /// Returns the form of a string.
 pub(crate) fn of_string(text: &str) -> Box<[u8]> {
@@ -64,7 +64,7 @@ pub(crate) fn ending(text: &[u8]) -> Option<Vec<u8>> {
     let text = &text[start(text)?..];
     let mut form = Vec::with_capacity(text.len());
     let mut reader = Reader { text, at: 0 };
-    match reader.value(&mut form, DEPTH) {
+    match reader.value(&mut form, MAX_DEPTH) {
         Some(()) if reader.at == text.len() => Some(form),
         _ => Some(text.to_vec()),
     }

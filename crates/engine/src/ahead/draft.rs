@@ -29,10 +29,10 @@ pub const DRAFT_ROOT: u32 = u32::MAX;
 /// Below this, waking threads and copying matchers costs more than it gains.
 // PERF: `mwbench drafts`, 64 nodes, two processors with other work: 95 µs by one thread, 130 µs by two; new masks, 290
 // µs and 490 µs. A thread that has to wait for a processor delays all others, for milliseconds.
-const WORTH: Duration = Duration::from_millis(1);
+const MIN_PARALLEL_WORK: Duration = Duration::from_millis(1);
 
 /// Number of nodes visited between two readings of the clock.
-const LOOK: usize = 4;
+const NODES_PER_CLOCK_CHECK: usize = 4;
 
 /// A tree of draft tokens, whose links were checked.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ impl DraftTree {
     pub fn chain(tokens: &[TokenId]) -> Self {
         let mut children: Vec<Vec<u32>> = (0..tokens.len() as u32).map(|node| vec![node]).collect();
         children.push(Vec::new());
-        Self { tokens: tokens.to_vec(), children, worth: WORTH }
+        Self { tokens: tokens.to_vec(), children, worth: MIN_PARALLEL_WORK }
     }
 
     /// Creates a tree from the parent of each node, [`DRAFT_ROOT`] for those that follow the text so far. Parents must
@@ -108,7 +108,7 @@ impl DraftTree {
             };
             children[place].push(node as u32);
         }
-        Ok(Self { tokens: tokens.to_vec(), children, worth: WORTH })
+        Ok(Self { tokens: tokens.to_vec(), children, worth: MIN_PARALLEL_WORK })
     }
 
     /// Creates a tree from the first child and the next sibling of each node, as servers store it: node 0 is the token
@@ -135,7 +135,7 @@ impl DraftTree {
             }
         }
         let tokens = tokens.get(1..).unwrap_or_default().to_vec();
-        Ok(Self { tokens, children, worth: WORTH })
+        Ok(Self { tokens, children, worth: MIN_PARALLEL_WORK })
     }
 
     /// Sets how much work must remain, estimated from the nodes so far, for the branches to be distributed to threads;
@@ -212,12 +212,12 @@ impl Matcher {
         // The last two time spans; the shorter one counts, because a thread that once had to wait for a processor is
         // not slow.
         let (mut spans, mut last) = ([Duration::ZERO; 2], Instant::now());
-        while self.walk(tree, &mut walk, LOOK, rows, allowed)? {
+        while self.walk(tree, &mut walk, NODES_PER_CLOCK_CHECK, rows, allowed)? {
             let now = Instant::now();
             spans = [spans[1], now - last];
             last = now;
-            let looks = (tree.tokens.len() - walk.visited).div_ceil(LOOK) as u32;
-            let left = spans[0].min(spans[1]).saturating_mul(looks);
+            let checks = (tree.tokens.len() - walk.visited).div_ceil(NODES_PER_CLOCK_CHECK) as u32;
+            let left = spans[0].min(spans[1]).saturating_mul(checks);
             if left >= tree.worth && walk.is_wide() && rayon::current_num_threads() > 1 {
                 return self.fill_branches(tree, walk, rows, allowed);
             }

@@ -70,7 +70,7 @@ pub struct ForcedTokens {
 }
 
 /// Maximum number of previous tokens that are cut again.
-const LOOK_BACK: usize = 32;
+const MAX_RECUT_TOKENS: usize = 32;
 
 /// A run of forced bytes, and what may follow it.
 struct Run {
@@ -116,7 +116,7 @@ impl Matcher {
             return ForcedTokens { taken_back: 0, tokens: run.special.into_iter().collect() };
         }
         let vocabulary = self.bound().vocabulary().clone();
-        let before = &before[before.len().saturating_sub(LOOK_BACK)..];
+        let before = &before[before.len().saturating_sub(MAX_RECUT_TOKENS)..];
         let spoken = before.iter().rposition(|token| vocabulary.bytes(*token).is_empty());
         let before = &before[spoken.map_or(0, |at| at + 1)..];
         let cut = Cut { vocabulary: &vocabulary, encode };

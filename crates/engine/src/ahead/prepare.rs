@@ -9,7 +9,7 @@ use crate::library::ones;
 use crate::matcher::Matcher;
 
 /// Maximum number of masks added by one call, because most of them will never be requested.
-const MOST_MASKS: u64 = 256;
+const MAX_MASKS: u64 = 256;
 
 /// What [`Matcher::prepare`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Matcher {
         let Ok(words) = scout.mask_words() else { return prepared };
         let words = words.to_vec();
         for token in ones(words.iter().copied()) {
-            if !go_on() || prepared.masks >= MOST_MASKS {
+            if !go_on() || prepared.masks >= MAX_MASKS {
                 return prepared;
             }
             prepared.tokens += 1;

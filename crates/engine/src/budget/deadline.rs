@@ -14,7 +14,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Deadlines;
-use super::least::{Begun, ENDLESS, LeastView};
+use super::least::{CurrentValue, ENDLESS, LeastView};
 use crate::count::{Count, UNBOUNDED, Window, Windows};
 use crate::distinct::Distinct;
 use crate::library::{BoundProgram, NEVER};
@@ -56,7 +56,7 @@ impl<'m> DeadlineView<'m> {
         distinct: Option<&'m Distinct>,
     ) -> Self {
         let finish = deadlines.finish();
-        let least = LeastView::new(bound, arena, finish, distinct, !deadlines.is_rough);
+        let least = LeastView::new(bound, arena, finish, distinct, !deadlines.has_upper_bound_only);
         Self { bound, arena, finish, states: &mut deadlines.distances, least }
     }
 
@@ -65,7 +65,7 @@ impl<'m> DeadlineView<'m> {
     pub(crate) fn is_in_time(&mut self, threads: &[Thread], token: u32) -> bool {
         let token = i64::from(token);
         threads.iter().any(|thread| self.latest(thread) >= token)
-            || self.least.is_in_time(threads, None, token, Begun::AsSeen)
+            || self.least.is_in_time(threads, None, token, CurrentValue::AsSeen)
     }
 
     fn program(&self) -> &Program {

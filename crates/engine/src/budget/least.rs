@@ -16,19 +16,19 @@ use smallvec::SmallVec;
 
 use crate::distinct::Distinct;
 use crate::library::{Arrival, BoundProgram, Context, Needs, PlaceSet, Position, ShortestPaths};
-use crate::looked;
+use crate::node_visits;
 use crate::parser::line::{Line, Spot};
 use crate::parser::stack::{Arena, Frame, Register, Resume, StackId, Top};
 use crate::parser::thread::Thread;
 use crate::program::network::ScopeId;
 use crate::program::words::WordSetId;
-use crate::program::{At, Kind, NetState, Place};
+use crate::program::{At, NetState, OnArrival, Place};
 use crate::value;
 
 /// A number beyond every token.
 pub(crate) const ENDLESS: i64 = 1 << 48;
 /// Maximum number of steps to find the number for a new budget. Beyond it, the upper bound is used.
-pub(crate) const STEPS: u64 = 1_000_000;
+pub(crate) const MAX_NEW_BUDGET_STEPS: u64 = 1_000_000;
 
 /// A scope on a stack, with what it has seen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ struct ScopeAt {
 
 /// A stack, entered at some nodes of the trie. It belongs to the matcher or, on a [`Line`], to a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Behind {
+struct StackEntry {
     is_on_line: bool,
     stack: StackId,
     places: PlaceSet,
@@ -62,7 +62,7 @@ struct Known {
 
 /// A place on a stack that a question has reached.
 struct Reached {
-    behind: Behind,
+    entry: StackEntry,
     tokens: u32,
     /// The place before it.
     before: Option<u32>,
@@ -82,7 +82,7 @@ pub(crate) enum Least {
 
 /// What is known of the current value of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begun {
+pub(crate) enum CurrentValue {
     /// The values that were seen decide whether it is new.
     AsSeen,
     /// It will be new.
@@ -100,7 +100,7 @@ pub(crate) struct LeastView<'m> {
     /// Whether least numbers are used at all.
     is_used: bool,
     /// What is known of stacks.
-    known: FxHashMap<Behind, Known>,
+    known: FxHashMap<StackEntry, Known>,
     /// How often [`ShortestPaths`] had forgotten everything when `known` was begun; `known` is valid until the next
     /// time.
     forgotten: u32,
@@ -119,7 +119,7 @@ struct Question<'q, 'm> {
     /// Maximum number of tokens to the end.
     most: u32,
     reached: Vec<Reached>,
-    seen: FxHashSet<Behind>,
+    seen: FxHashSet<StackEntry>,
     /// The nearest end that is known, and the place it is known from.
     best: Option<(u32, Option<u32>)>,
 }
@@ -149,14 +149,14 @@ impl<'m> LeastView<'m> {
         threads: &[Thread],
         line: Option<&Line>,
         token: i64,
-        begun: Begun,
+        current: CurrentValue,
     ) -> bool {
         if self.finish < token || !self.is_used {
             return false;
         }
         let most = u32::try_from(self.finish - token).unwrap_or(u32::MAX);
         let steps = self.steps_left;
-        match self.least(threads, line, (token, most), begun, steps) {
+        match self.least(threads, line, (token, most), current, steps) {
             Least::Tokens(_) => true,
             Least::More => false,
             Least::Unknown => {
@@ -173,7 +173,7 @@ impl<'m> LeastView<'m> {
         threads: &[Thread],
         line: Option<&Line>,
         (token, most): (i64, u32),
-        begun: Begun,
+        current: CurrentValue,
         steps: u64,
     ) -> Least {
         let mut paths = self.bound.shortest();
@@ -191,7 +191,7 @@ impl<'m> LeastView<'m> {
             best: None,
         };
         for thread in threads {
-            question.start(&mut paths, thread, begun);
+            question.start(&mut paths, thread, current);
         }
         // An end that is no nearer than the best makes no difference.
         let within = |question: &Question<'_, '_>| match question.best {
@@ -207,7 +207,7 @@ impl<'m> LeastView<'m> {
         let is_enough = paths.end();
         let Question { reached, best, .. } = question;
         self.steps_left = self.steps_left.saturating_sub(steps - left);
-        looked::count_steps(steps - left);
+        node_visits::count_steps(steps - left);
         let found = match best.filter(|(tokens, _)| *tokens <= most) {
             Some((tokens, _)) if is_enough => Least::Tokens(tokens),
             _ if !is_enough => return Least::Unknown,
@@ -223,10 +223,10 @@ impl<'m> LeastView<'m> {
     /// Remembers the path that was found, and that no shorter one exists.
     fn remember(&mut self, reached: &[Reached], best: Option<(u32, Option<u32>)>, most: u32) {
         let end = best.map_or(most.saturating_add(1), |(tokens, _)| tokens.min(most.saturating_add(1)));
-        let is_kept = |at: &Reached| !at.is_thread && !at.behind.is_on_line;
+        let is_kept = |at: &Reached| !at.is_thread && !at.entry.is_on_line;
         for at in reached.iter().filter(|at| is_kept(at)) {
             let tokens = end.saturating_sub(at.tokens);
-            let known = self.known.entry(at.behind).or_insert(Known { tokens, is_exact: false });
+            let known = self.known.entry(at.entry).or_insert(Known { tokens, is_exact: false });
             if !known.is_exact {
                 known.tokens = known.tokens.max(tokens);
             }
@@ -235,39 +235,39 @@ impl<'m> LeastView<'m> {
         while let Some(at) = way {
             let at = &reached[at as usize];
             if is_kept(at) {
-                self.known.insert(at.behind, Known { tokens: end - at.tokens, is_exact: true });
+                self.known.insert(at.entry, Known { tokens: end - at.tokens, is_exact: true });
             }
             way = at.before;
         }
     }
 
     /// Returns the nearest scope on each branch of a stack.
-    fn scopes(&self, behind: Behind, line: Option<&Line>) -> SmallVec<[Option<ScopeAt>; 2]> {
+    fn scopes(&self, entry: StackEntry, line: Option<&Line>) -> SmallVec<[Option<ScopeAt>; 2]> {
         let mut found = SmallVec::new();
         if !self.bound.program().has_scopes() {
             found.push(None);
             return found;
         }
-        let (mut work, mut visited) = (vec![behind], FxHashSet::default());
-        while let Some(behind) = work.pop() {
-            let scope = match self.top(behind, line) {
-                Standing::On(below) => {
+        let (mut work, mut visited) = (vec![entry], FxHashSet::default());
+        while let Some(entry) = work.pop() {
+            let scope = match self.top(entry, line) {
+                OnTop::LineEnd(below) => {
                     work.push(below);
                     continue;
                 }
-                Standing::Top(Top::Union([])) => None,
-                Standing::Top(Top::Union(members)) => {
-                    let members = members.iter().map(|stack| Behind { stack: *stack, ..behind });
+                OnTop::Top(Top::Union([])) => None,
+                OnTop::Top(Top::Union(members)) => {
+                    let members = members.iter().map(|stack| StackEntry { stack: *stack, ..entry });
                     work.extend(members.filter(|member| visited.insert(*member)));
                     continue;
                 }
-                Standing::Top(Top::Frame(frame, below)) => match frame.resume() {
+                OnTop::Top(Top::Frame(frame, below)) => match frame.resume() {
                     Resume::Finish => None,
-                    Resume::Scope { .. } | Resume::Words { .. } => {
-                        self.scope_at(frame, Behind { stack: below, ..behind }, line).map(|(scope, _)| scope)
-                    }
+                    Resume::Scope { .. } | Resume::Words { .. } => self
+                        .scope_at(frame, StackEntry { stack: below, ..entry }, line)
+                        .map(|(scope, _)| scope),
                     _ => {
-                        work.push(Behind { stack: below, ..behind });
+                        work.push(StackEntry { stack: below, ..entry });
                         continue;
                     }
                 },
@@ -280,7 +280,12 @@ impl<'m> LeastView<'m> {
     }
 
     /// Returns the scope that a frame belongs to, and the stack below the scope.
-    fn scope_at(&self, frame: Frame, below: Behind, line: Option<&Line>) -> Option<(ScopeAt, Behind)> {
+    fn scope_at(
+        &self,
+        frame: Frame,
+        below: StackEntry,
+        line: Option<&Line>,
+    ) -> Option<(ScopeAt, StackEntry)> {
         match frame.resume() {
             Resume::Scope { index, register } => {
                 Some((ScopeAt { index, words: None, register: Some(register) }, below))
@@ -291,14 +296,14 @@ impl<'m> LeastView<'m> {
                     return Some((words, below));
                 }
                 let below = match self.top(below, line) {
-                    Standing::On(below) => below,
-                    Standing::Top(_) => below,
+                    OnTop::LineEnd(below) => below,
+                    OnTop::Top(_) => below,
                 };
                 match self.top(below, line) {
-                    Standing::Top(Top::Frame(frame, under)) => match frame.resume() {
+                    OnTop::Top(Top::Frame(frame, under)) => match frame.resume() {
                         Resume::Scope { register, .. } => {
                             let scope = ScopeAt { register: Some(register), ..words };
-                            Some((scope, Behind { stack: under, ..below }))
+                            Some((scope, StackEntry { stack: under, ..below }))
                         }
                         _ => None,
                     },
@@ -310,57 +315,57 @@ impl<'m> LeastView<'m> {
     }
 
     /// Checks whether something on a stack has a limit of its own.
-    fn has_limit(&self, behind: Behind, line: Option<&Line>) -> bool {
-        let (mut work, mut seen) = (vec![behind], FxHashSet::default());
-        while let Some(behind) = work.pop() {
-            if !seen.insert(behind) {
+    fn has_limit(&self, entry: StackEntry, line: Option<&Line>) -> bool {
+        let (mut work, mut seen) = (vec![entry], FxHashSet::default());
+        while let Some(entry) = work.pop() {
+            if !seen.insert(entry) {
                 continue;
             }
-            match self.top(behind, line) {
-                Standing::On(below) => work.push(below),
-                Standing::Top(Top::Union(members)) => {
-                    work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
+            match self.top(entry, line) {
+                OnTop::LineEnd(below) => work.push(below),
+                OnTop::Top(Top::Union(members)) => {
+                    work.extend(members.iter().map(|stack| StackEntry { stack: *stack, ..entry }));
                 }
-                Standing::Top(Top::Frame(frame, below)) => match frame.resume() {
+                OnTop::Top(Top::Frame(frame, below)) => match frame.resume() {
                     Resume::Limit { .. } => return true,
-                    _ => work.push(Behind { stack: below, ..behind }),
+                    _ => work.push(StackEntry { stack: below, ..entry }),
                 },
             }
         }
         false
     }
 
-    fn top<'v>(&'v self, behind: Behind, line: Option<&'v Line>) -> Standing<'v> {
-        match line.filter(|_| behind.is_on_line).map(|line| line.spot(behind.stack)) {
-            None => Standing::Top(self.arena.top(behind.stack)),
-            Some(Spot::Pushed(top)) => Standing::Top(top),
+    fn top<'v>(&'v self, entry: StackEntry, line: Option<&'v Line>) -> OnTop<'v> {
+        match line.filter(|_| entry.is_on_line).map(|line| line.spot(entry.stack)) {
+            None => OnTop::Top(self.arena.top(entry.stack)),
+            Some(Spot::Pushed(top)) => OnTop::Top(top),
             Some(Spot::OnLine { below, .. }) => {
-                Standing::On(Behind { is_on_line: false, stack: below, ..behind })
+                OnTop::LineEnd(StackEntry { is_on_line: false, stack: below, ..entry })
             }
         }
     }
 
     /// Checks whether a thread is inside a value that must be new and has begun.
-    fn is_in_value(&self, thread: &Thread, behind: Behind, line: Option<&Line>) -> bool {
+    fn is_in_value(&self, thread: &Thread, entry: StackEntry, line: Option<&Line>) -> bool {
         let program = self.bound.program();
         let At::Leaf(leaf, state) = thread.at else { return false };
         if !program.has_scopes() || state == program.leaf(leaf).start() {
             return false;
         }
-        self.is_before_check(behind, line)
+        self.is_before_check(entry, line)
     }
 
     /// Checks whether a value that must be new ends with what is on top of a stack.
-    fn is_before_check(&self, behind: Behind, line: Option<&Line>) -> bool {
-        let (mut work, mut visited) = (vec![behind], FxHashSet::default());
-        while let Some(behind) = work.pop() {
-            match self.top(behind, line) {
-                Standing::On(below) => work.push(below),
-                Standing::Top(Top::Union(members)) => {
-                    let members = members.iter().map(|stack| Behind { stack: *stack, ..behind });
+    fn is_before_check(&self, entry: StackEntry, line: Option<&Line>) -> bool {
+        let (mut work, mut visited) = (vec![entry], FxHashSet::default());
+        while let Some(entry) = work.pop() {
+            match self.top(entry, line) {
+                OnTop::LineEnd(below) => work.push(below),
+                OnTop::Top(Top::Union(members)) => {
+                    let members = members.iter().map(|stack| StackEntry { stack: *stack, ..entry });
                     work.extend(members.filter(|member| visited.insert(*member)));
                 }
-                Standing::Top(Top::Frame(frame, _)) => {
+                OnTop::Top(Top::Frame(frame, _)) => {
                     if matches!(frame.resume(), Resume::At(state) if self.is_check(state)) {
                         return true;
                     }
@@ -372,7 +377,7 @@ impl<'m> LeastView<'m> {
 
     fn is_check(&self, state: NetState) -> bool {
         match self.bound.program().place(state) {
-            Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
+            Place::Cell(cell) => matches!(cell.on_arrival, OnArrival::Check { .. }),
             Place::Done | Place::Node { .. } => false,
         }
     }
@@ -398,13 +403,13 @@ impl<'m> LeastView<'m> {
     /// Returns the texts that would complete a value of a thread's leaf to one that was seen: the rest of the value, or
     /// all of it if it has not begun. Returns `None` if they are not easily found.
     pub(crate) fn rests_of(&self, thread: &Thread, line: &Line) -> Option<Vec<&'m [u8]>> {
-        let behind = Behind::new(thread.stack, Some(line));
+        let entry = StackEntry::new(thread.stack, Some(line));
         let At::Leaf(leaf, state) = thread.at else { return None };
-        if !self.bound.program().has_scopes() || !self.is_before_check(behind, Some(line)) {
+        if !self.bound.program().has_scopes() || !self.is_before_check(entry, Some(line)) {
             return Some(Vec::new());
         }
         let mut rests = Vec::new();
-        let scopes = self.scopes(behind, Some(line)).into_iter().flatten();
+        let scopes = self.scopes(entry, Some(line)).into_iter().flatten();
         for register in scopes.filter_map(|scope| scope.register) {
             if state == self.bound.program().leaf(leaf).start() {
                 rests.extend(self.distinct?.registers.forms(register));
@@ -416,7 +421,7 @@ impl<'m> LeastView<'m> {
     }
 }
 
-impl Behind {
+impl StackEntry {
     fn new(stack: StackId, line: Option<&Line>) -> Self {
         let (places, context) = (PlaceSet::BETWEEN, Context::NONE);
         Self { is_on_line: line.is_some(), stack, places, scope: None, context }
@@ -425,22 +430,23 @@ impl Behind {
 
 impl<'m> Question<'_, 'm> {
     /// Starts at a thread.
-    fn start(&mut self, paths: &mut ShortestPaths, thread: &Thread, begun: Begun) {
+    fn start(&mut self, paths: &mut ShortestPaths, thread: &Thread, current: CurrentValue) {
         let view = self.view;
-        let behind = Behind::new(thread.stack, self.line);
-        let is_in_value = view.is_in_value(thread, behind, self.line);
-        for scope in view.scopes(behind, self.line) {
-            let rests = scope.filter(|_| is_in_value && begun == Begun::AsSeen);
+        let entry = StackEntry::new(thread.stack, self.line);
+        let is_in_value = view.is_in_value(thread, entry, self.line);
+        for scope in view.scopes(entry, self.line) {
+            let rests = scope.filter(|_| is_in_value && current == CurrentValue::AsSeen);
             let rests = rests.and_then(|scope| scope.register);
             let rests = rests.map_or(Some(Vec::new()), |register| view.rests(register));
-            let is_new = is_in_value && (begun == Begun::IsNew || rests.as_ref().is_some_and(Vec::is_empty));
+            let is_new =
+                is_in_value && (current == CurrentValue::IsNew || rests.as_ref().is_some_and(Vec::is_empty));
             if let Some(context) = self.context(paths, scope, is_new) {
-                let behind = Behind { scope, context, ..behind };
+                let entry = StackEntry { scope, context, ..entry };
                 let positions = paths.positions(view.bound.program(), thread.at, thread.count);
-                self.ask_thread(paths, behind, &positions);
+                self.ask_thread(paths, entry, &positions);
             }
             if is_in_value && !is_new {
-                self.write_new(paths, thread, Behind { scope, ..behind }, rests);
+                self.write_new(paths, thread, StackEntry { scope, ..entry }, rests);
             }
         }
     }
@@ -450,15 +456,15 @@ impl<'m> Question<'_, 'm> {
         &mut self,
         paths: &mut ShortestPaths,
         thread: &Thread,
-        behind: Behind,
+        entry: StackEntry,
         rests: Option<Vec<&'m [u8]>>,
     ) {
         let (bound, program) = (self.view.bound, self.view.bound.program());
         let (At::Leaf(leaf, state), Some(count)) = (thread.at, thread.count.single()) else { return };
         let distances = bound.distances().leaves();
         let bytes = bound.new_values().bytes_left(program, distances, (leaf, state, count), rests);
-        let Some((bytes, context)) = bytes.zip(self.context(paths, behind.scope, true)) else { return };
-        self.expand(paths, Behind { context, ..behind }, bytes, None);
+        let Some((bytes, context)) = bytes.zip(self.context(paths, entry.scope, true)) else { return };
+        self.expand(paths, StackEntry { context, ..entry }, bytes, None);
     }
 
     /// Returns what a scope needs, if the next value is new or nothing is known of it.
@@ -475,37 +481,37 @@ impl<'m> Question<'_, 'm> {
     }
 
     /// Requests the ends of the thread's current part.
-    fn ask_thread(&mut self, paths: &mut ShortestPaths, behind: Behind, positions: &[Position]) {
+    fn ask_thread(&mut self, paths: &mut ShortestPaths, entry: StackEntry, positions: &[Position]) {
         let at = self.reached.len() as u32;
-        self.reached.push(Reached { behind, tokens: 0, before: None, is_thread: true });
+        self.reached.push(Reached { entry, tokens: 0, before: None, is_thread: true });
         for &position in positions {
-            let from = (position, PlaceSet::BETWEEN, behind.context);
+            let from = (position, PlaceSet::BETWEEN, entry.context);
             paths.ask(self.view.bound, from, 0, at);
         }
     }
 
     /// Continues after something requested has ended.
     fn arrive(&mut self, paths: &mut ShortestPaths, tokens: u32, arrival: Arrival) {
-        let Arrival { asked_by, places, context } = arrival;
-        let Reached { behind, is_thread, .. } = self.reached[asked_by as usize];
-        let below = match self.view.top(behind, self.line) {
-            _ if is_thread => behind,
-            Standing::Top(Top::Frame(_, below)) => Behind { stack: below, ..behind },
+        let Arrival { request, places, context } = arrival;
+        let Reached { entry, is_thread, .. } = self.reached[request as usize];
+        let below = match self.view.top(entry, self.line) {
+            _ if is_thread => entry,
+            OnTop::Top(Top::Frame(_, below)) => StackEntry { stack: below, ..entry },
             _ => return,
         };
-        self.expand(paths, Behind { places, context, ..below }, tokens, Some(asked_by));
+        self.expand(paths, StackEntry { places, context, ..below }, tokens, Some(request));
     }
 
     /// Continues with what is on a stack.
-    fn expand(&mut self, paths: &mut ShortestPaths, behind: Behind, tokens: u32, before: Option<u32>) {
+    fn expand(&mut self, paths: &mut ShortestPaths, entry: StackEntry, tokens: u32, before: Option<u32>) {
         let view = self.view;
         let program = view.bound.program();
-        let mut work: SmallVec<[Behind; 4]> = SmallVec::from_slice(&[behind]);
-        while let Some(behind) = work.pop() {
-            if !self.seen.insert(behind) {
+        let mut work: SmallVec<[StackEntry; 4]> = SmallVec::from_slice(&[entry]);
+        while let Some(entry) = work.pop() {
+            if !self.seen.insert(entry) {
                 continue;
             }
-            match view.known.get(&behind).filter(|_| !behind.is_on_line) {
+            match view.known.get(&entry).filter(|_| !entry.is_on_line) {
                 Some(known) if known.is_exact => {
                     self.end_at(tokens.saturating_add(known.tokens), before);
                     continue;
@@ -513,37 +519,37 @@ impl<'m> Question<'_, 'm> {
                 Some(known) if tokens.saturating_add(known.tokens) > self.most => continue,
                 _ => {}
             }
-            let (frame, below) = match view.top(behind, self.line) {
-                Standing::On(below) => {
+            let (frame, below) = match view.top(entry, self.line) {
+                OnTop::LineEnd(below) => {
                     work.push(below);
                     continue;
                 }
-                Standing::Top(Top::Union(members)) => {
-                    if members.is_empty() && behind.places == PlaceSet::BETWEEN {
+                OnTop::Top(Top::Union(members)) => {
+                    if members.is_empty() && entry.places == PlaceSet::BETWEEN {
                         self.end_at(tokens, before);
                     }
-                    work.extend(members.iter().map(|stack| Behind { stack: *stack, ..behind }));
+                    work.extend(members.iter().map(|stack| StackEntry { stack: *stack, ..entry }));
                     continue;
                 }
-                Standing::Top(Top::Frame(frame, below)) => (frame, Behind { stack: below, ..behind }),
+                OnTop::Top(Top::Frame(frame, below)) => (frame, StackEntry { stack: below, ..entry }),
             };
             let positions = match frame.resume() {
                 Resume::At(state) => vec![Position::State(state)],
                 Resume::Loop { index, rounds } => ShortestPaths::rounds(program, index, rounds),
                 Resume::Finish => {
-                    if behind.places == PlaceSet::BETWEEN {
+                    if entry.places == PlaceSet::BETWEEN {
                         self.end_at(tokens, before);
                     }
                     continue;
                 }
                 Resume::Scope { .. } | Resume::Words { .. } => {
                     if let Some((scope, below)) = view.scope_at(frame, below, self.line)
-                        && behind.scope == Some(scope)
-                        && paths.may_close(behind.context)
+                        && entry.scope == Some(scope)
+                        && paths.may_close(entry.context)
                     {
                         for scope in view.scopes(below, self.line) {
                             let context = self.context(paths, scope, false);
-                            work.extend(context.map(|context| Behind { scope, context, ..below }));
+                            work.extend(context.map(|context| StackEntry { scope, context, ..below }));
                         }
                     }
                     continue;
@@ -559,10 +565,10 @@ impl<'m> Question<'_, 'm> {
                     continue;
                 }
             };
-            self.reached.push(Reached { behind, tokens, before, is_thread: false });
+            self.reached.push(Reached { entry, tokens, before, is_thread: false });
             let at = self.reached.len() as u32 - 1;
             for position in positions {
-                paths.ask(view.bound, (position, behind.places, behind.context), tokens, at);
+                paths.ask(view.bound, (position, entry.places, entry.context), tokens, at);
             }
         }
     }
@@ -576,8 +582,8 @@ impl<'m> Question<'_, 'm> {
 }
 
 /// The top of a stack.
-enum Standing<'v> {
+enum OnTop<'v> {
     /// The line ends here: this stack of the matcher continues it.
-    On(Behind),
+    LineEnd(StackEntry),
     Top(Top<'v>),
 }

@@ -14,14 +14,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
 use super::deadline::{Below, Bound, DeadlineView};
-use super::least::{Begun, ENDLESS};
+use super::least::{CurrentValue, ENDLESS};
 use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{Automaton, Leaf, LeafState};
 use crate::library::{Answer, Tokens, set_bits};
 use crate::parser::line::{Line, Spot, Walk};
 use crate::parser::mask::{Masker, frame_key, remember_looks, state_key};
 use crate::parser::stack::{Frame, StackId, Top};
-use crate::parser::step::settled;
+use crate::parser::step::epsilon_closure_of;
 use crate::parser::thread::Thread;
 use crate::program::{At, LeafId, NetState, Place};
 use crate::tuning::{FastPath, may_take, tuning};
@@ -54,7 +54,7 @@ pub(crate) struct BudgetMask<'j> {
     rests: Option<Vec<&'j [u8]>>,
     /// Whether tokens that lead to these threads are in time. PERF: nearly all tokens inside a string lead to the same
     /// threads.
-    asked: FxHashMap<Box<[Standing]>, bool>,
+    asked: FxHashMap<Box<[PushedThread]>, bool>,
     /// What is known of tokens that lead to these threads, while equal stacks have equal numbers. PERF: in free text
     /// tens of thousands of tokens lead to the same few threads; judging them took four fifths of a mask
     /// (`speed budget`).
@@ -63,14 +63,14 @@ pub(crate) struct BudgetMask<'j> {
 
 /// A thread of a walk with the frames it has pushed, down to a stack of the matcher.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Standing {
+struct PushedThread {
     at: At,
     count: Count,
     pushed: SmallVec<[Frame; 4]>,
     below: StackId,
 }
 
-impl Standing {
+impl PushedThread {
     /// Returns `None` where stacks fork.
     fn of(thread: &Thread, line: &Line) -> Option<Self> {
         let (mut stack, mut pushed) = (thread.stack, SmallVec::new());
@@ -128,7 +128,7 @@ impl<'j> BudgetMask<'j> {
         let is_inside = |thread: &Thread| self.inside == Some(thread.stack) && !thread.is_in_network();
         let is_allowed = self.words.is_some()
             && (self.is_in_time(best)
-                || if has_scopes && !(threads.iter().all(is_inside) && self.is_told(tokens[0])) {
+                || if has_scopes && !(threads.iter().all(is_inside) && self.is_surely_new(tokens[0])) {
                     // A walk does not know which values are new.
                     self.untried.extend_from_slice(tokens);
                     false
@@ -145,18 +145,18 @@ impl<'j> BudgetMask<'j> {
     /// the threads will be new.
     fn is_least_in_time(&mut self, threads: &[Thread], line: &Line) -> bool {
         let next = self.token() + 1;
-        let Some(standing) = threads.iter().map(|thread| Standing::of(thread, line)).collect() else {
-            return self.deadlines.least.is_in_time(threads, Some(line), next, Begun::IsNew);
+        let Some(pushed) = threads.iter().map(|thread| PushedThread::of(thread, line)).collect() else {
+            return self.deadlines.least.is_in_time(threads, Some(line), next, CurrentValue::IsNew);
         };
         let least = &mut self.deadlines.least;
         *self
             .asked
-            .entry(standing)
-            .or_insert_with(|| least.is_in_time(threads, Some(line), next, Begun::IsNew))
+            .entry(pushed)
+            .or_insert_with(|| least.is_in_time(threads, Some(line), next, CurrentValue::IsNew))
     }
 
     /// Checks whether the value that a token continues is known to be new, whatever follows, or need not be new.
-    fn is_told(&self, token: u32) -> bool {
+    fn is_surely_new(&self, token: u32) -> bool {
         let Some(rests) = &self.rests else { return false };
         if rests.is_empty() {
             return true;
@@ -420,8 +420,8 @@ impl Masker<'_> {
             return false;
         };
         // The values that were seen may decide.
-        let is_told = judge.rests.as_ref().is_some_and(Vec::is_empty);
-        if judge.words.is_none() || !is_told || !may_take(FastPath::BudgetGrowth) {
+        let is_surely_new = judge.rests.as_ref().is_some_and(Vec::is_empty);
+        if judge.words.is_none() || !is_surely_new || !may_take(FastPath::BudgetGrowth) {
             return false;
         }
         let moves = self.bound.leaf_moves(leaf, start, Trie::ROOT);
@@ -452,7 +452,7 @@ impl Masker<'_> {
     ) {
         let trie = self.bound.vocabulary().trie();
         // All of them have the same stack.
-        let behind = judge.verdict(0, item.stack, &self.scratch.line);
+        let below = judge.verdict(0, item.stack, &self.scratch.line);
         let has_scopes = self.bound.program().has_scopes();
         let mut known: FxHashMap<(LeafState, Count, bool), (Verdict, bool)> = FxHashMap::default();
         let mut work = vec![(Trie::ROOT, start, item.count)];
@@ -465,11 +465,11 @@ impl Masker<'_> {
                 let thread = Thread { at: At::Leaf(leaf, step.target()), count, ..item };
                 if !trie.tokens(child).is_empty() {
                     let tokens = trie.tokens(child);
-                    let is_new = judge.is_told(tokens[0]);
+                    let is_new = judge.is_surely_new(tokens[0]);
                     let line = &self.scratch.line;
                     let (verdict, is_allowed) =
                         *known.entry((step.target(), count, is_new)).or_insert_with(|| {
-                            let verdict = behind.after(judge.deadlines.needs(&thread));
+                            let verdict = below.after(judge.deadlines.needs(&thread));
                             let is_in_time = judge.is_in_time(verdict)
                                 || is_new && judge.words.is_some() && judge.is_least_in_time(&[thread], line);
                             (verdict, is_in_time)
@@ -498,7 +498,7 @@ impl Masker<'_> {
             let Some(child) = trie.child(Trie::ROOT, byte) else { continue };
             let thread = Thread::network(state, item.stack);
             self.with_walk(judge, |walker, walk| {
-                let threads = settled(program, walk.stacks, walk.buffers, thread);
+                let threads = epsilon_closure_of(program, walk.stacks, walk.buffers, thread);
                 if !threads.is_empty() {
                     walker.walk_from(walk, trie, 0, child, &threads);
                 }

@@ -93,7 +93,7 @@ pub(crate) struct Deadlines {
     /// Number of tokens needed from each state.
     pub(crate) distances: FxHashMap<u32, u32>,
     /// Whether there is only the upper bound, because finding the least numbers would take too long.
-    pub(crate) is_rough: bool,
+    pub(crate) has_upper_bound_only: bool,
     /// Whether tokens were removed from a mask since the budget was set.
     pub(crate) is_squeezed: bool,
     /// The tokens that the last mask found to be in time, until the text advances or goes back. Such a token is not

@@ -27,26 +27,26 @@ use smallvec::SmallVec;
 
 use super::CompileError;
 use crate::program::network::{Callee, MachineId, Network, Node, NodeId, NodeRange};
-use crate::seen::Seen;
+use crate::small_set::SmallSet;
 
 /// A choice with more alternatives than this becomes a tree.
 pub(crate) const WIDE_CHOICE: usize = 64;
 /// The start of a machine may hold this many nodes that are not a single byte. They cannot be shared, and each tree of
 /// a chain has a copy of their list.
-const OTHERS: usize = 16;
+const MAX_OTHERS: usize = 16;
 /// A split with more branches than this is used as it is.
-const BRANCHES: usize = 256 + OTHERS;
+const MAX_BRANCHES: usize = 256 + MAX_OTHERS;
 /// The length up to which common prefixes are shared.
-const DEPTH: usize = 256;
+const MAX_DEPTH: usize = 256;
 /// The number of branches that may be written for each node of the network. Without a limit, trees that have much in
 /// common would be merged again and again.
-const FUEL: usize = 32;
+const BRANCHES_PER_NODE: usize = 32;
 
 /// Makes trees of the wide splits from node `first` on. Except in loops, splits come after the splits that they lead
 /// to.
 pub(crate) fn factor_splits(network: &mut Network, first: NodeId) -> Result<(), CompileError> {
     let range = NodeRange { start: first, end: network.end() };
-    let mut trees = Trees { fuel: range.len() as usize * FUEL, network };
+    let mut trees = Trees { fuel: range.len() as usize * BRANCHES_PER_NODE, network };
     for node in range.iter() {
         let Node::Split { start, len } = trees.network.nodes[node.index()] else { continue };
         if trees.network.split_width(node) as usize <= WIDE_CHOICE || trees.fuel == 0 {
@@ -76,7 +76,7 @@ pub(crate) fn factor_starts(network: &mut Network, max_nodes: usize) -> Result<(
     }
     let mut is_tree = vec![false; network.machines.len()];
     let room = max_nodes.saturating_sub(network.nodes.len());
-    let mut trees = Trees { fuel: network.nodes.len().saturating_mul(FUEL).min(room), network };
+    let mut trees = Trees { fuel: network.nodes.len().saturating_mul(BRANCHES_PER_NODE).min(room), network };
     for machine in callees_first(trees.network)? {
         if must_stop_now() {
             return Err(CompileError::Stopped);
@@ -208,7 +208,7 @@ impl Trees<'_> {
         }
         for node in own {
             self.add(&mut choice, node, 0);
-            if self.fuel == 0 || choice.others.len() > OTHERS {
+            if self.fuel == 0 || choice.others.len() > MAX_OTHERS {
                 return None;
             }
         }
@@ -251,7 +251,7 @@ impl Trees<'_> {
             // itself.
             self.fuel = 0;
         }
-        if depth == DEPTH || self.fuel == 0 {
+        if depth == MAX_DEPTH || self.fuel == 0 {
             return self.network.split(&[a, b]);
         }
         let (singles, others) = self.branches(a).into_iter().partition(|&node| self.single(node).is_some());
@@ -273,15 +273,15 @@ impl Trees<'_> {
             return found;
         };
         let targets = self.network.targets(start, len);
-        if targets.len() <= BRANCHES && !targets.iter().any(|&target| is_split(target)) {
+        if targets.len() <= MAX_BRANCHES && !targets.iter().any(|&target| is_split(target)) {
             found.extend_from_slice(targets);
             return found;
         }
-        let (mut seen, mut work) = (Seen::default(), vec![node]);
+        let (mut seen, mut work) = (SmallSet::default(), vec![node]);
         while let Some(at) = work.pop() {
             match self.network.nodes[at.index()] {
                 _ if !seen.insert(at) => {}
-                Node::Split { start, len } if found.len() + work.len() + len as usize <= BRANCHES => {
+                Node::Split { start, len } if found.len() + work.len() + len as usize <= MAX_BRANCHES => {
                     work.extend_from_slice(self.network.targets(start, len));
                 }
                 Node::Split { .. } => {

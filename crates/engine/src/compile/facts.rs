@@ -9,7 +9,7 @@ use maskwright_automata::{Grouped, must_stop, must_stop_now};
 use maskwright_grammar::{Expr, ExprId, Grammar};
 
 use super::CompileError;
-use crate::seen::Seen;
+use crate::small_set::SmallSet;
 
 /// A regular rule up to this size, or with [few parts](Facts::few_parts), becomes a table. A larger one stays in the
 /// network, which is lazy.
@@ -46,13 +46,13 @@ pub(crate) trait Known {
 }
 
 /// A repetition with more rounds is left to a counter.
-const COUNTED: u32 = 16;
+const MAX_TABULATED_ROUNDS: u32 = 16;
 /// A larger body is not checked for having few parts.
 const LEAF_TREE: u32 = 1 << 16;
 /// The greatest total size of a few parts.
 const LEAF_PARTS: u32 = 512;
 /// The number of passes over all expressions before changes are propagated one by one.
-const PASSES: usize = 4;
+const MAX_PASSES: usize = 4;
 
 pub(crate) fn gather(grammar: &Grammar, known: &impl Known) -> Result<Facts, CompileError> {
     let (bits, order) = least(grammar, known)?;
@@ -108,7 +108,7 @@ fn facts_of(grammar: &Grammar, known: &impl Known, id: ExprId, bits: &[u8]) -> u
         Expr::Alt(parts) => any(parts) & !PLAIN | all(parts) & PLAIN,
         Expr::Repeat { body, min, max } => {
             let bits = if *min == 0 { of(body) | PRODUCTIVE | NULLABLE } else { of(body) };
-            if max.unwrap_or(*min) > COUNTED { bits & !PLAIN } else { bits }
+            if max.unwrap_or(*min) > MAX_TABULATED_ROUNDS { bits & !PLAIN } else { bits }
         }
         Expr::And(parts) => leaf() | all(parts) & PLAIN,
         Expr::Not(inner) => leaf() | of(inner) & PLAIN,
@@ -174,7 +174,7 @@ fn few_parts(grammar: &Grammar, size: &[u32], order: &[u32]) -> Result<Vec<bool>
 
 /// Returns the total size of the distinct parts of a plain expression, or any number greater than [`LEAF_PARTS`].
 fn count_parts(grammar: &Grammar, root: usize) -> u32 {
-    let (mut work, mut seen, mut sum) = (vec![root], Seen::default(), 0u32);
+    let (mut work, mut seen, mut sum) = (vec![root], SmallSet::default(), 0u32);
     while let Some(at) = work.pop() {
         if !seen.insert(at as u32) {
             continue;
@@ -204,7 +204,7 @@ fn least(grammar: &Grammar, known: &impl Known) -> Result<(Vec<u8>, Vec<u32>), C
     // Most grammars are resolved by one or two passes, and computing the users of each expression would cost more than
     // that. Another pass is needed if there is a new fact about a rule that an earlier expression calls.
     let mut called = vec![false; least.bits.len()];
-    for _ in 0..PASSES {
+    for _ in 0..MAX_PASSES {
         let mut again = false;
         for (id, expr) in grammar.expr_ids().zip(grammar.exprs()) {
             if must_stop() {
@@ -273,7 +273,7 @@ impl Least {
                 let found = match expr {
                     Expr::Seq(_) | Expr::Alt(_) | Expr::And(_) => {
                         count_off(missing, new, u32::MAX);
-                        let all = settled(missing);
+                        let all = complete_facts(missing);
                         match expr {
                             Expr::Seq(_) => all,
                             Expr::Alt(_) => new & !PLAIN | all & PLAIN,
@@ -300,7 +300,7 @@ fn count_off(missing: &mut [u32; 3], bits: u8, number: u32) {
 }
 
 /// Returns the facts that are missing for no operand.
-fn settled(missing: &[u32; 3]) -> u8 {
+fn complete_facts(missing: &[u32; 3]) -> u8 {
     let of = |(count, bit): (&u32, u8)| if *count == 0 { bit } else { 0 };
     missing.iter().zip([PRODUCTIVE, NULLABLE, PLAIN]).map(of).sum()
 }

@@ -19,17 +19,17 @@ use super::{CompileError, Place};
 use crate::leaf::{Automaton, AutomatonCache, Leaf, Text, Words, any_number_of, json_string, spell};
 use crate::limits::Limits;
 use crate::program::LeafId;
-use crate::seen::Seen;
+use crate::small_set::SmallSet;
 
 /// A limit on the number of characters up to this one is part of the table.
-const TABULATED: u32 = 32;
+const MAX_TABULATED_CHARACTERS: u32 = 32;
 /// An expression with a longer description is not cached.
 const KEY_BYTES: usize = 16_384;
 /// A rule becomes a table only if building it needs no more states and steps than this.
 const OPTIONAL_STATES: usize = 512;
 const OPTIONAL_STEPS: usize = 20_000;
 /// The number of rules that may turn out to be too large. A chain of rules would be tried from each of its members.
-const FAILURES: u32 = 8;
+const MAX_FAILURES: u32 = 8;
 
 /// The leaves of one program while it is being compiled.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl<'g> Leaves<'g> {
 
     /// Checks whether so many rules were too large for a table that only small ones are worth trying.
     pub(crate) fn has_failed_often(&self) -> bool {
-        self.failures >= FAILURES
+        self.failures >= MAX_FAILURES
     }
 
     /// Returns a leaf for a regular expression, if its table stays within the limits.
@@ -195,7 +195,9 @@ impl<'g> Leaves<'g> {
     fn short_text(&mut self, id: ExprId) -> Result<Option<LeafId>, CompileError> {
         let Expr::And(parts) = self.grammar.expr(id) else { return Ok(None) };
         let [a, b] = **parts else { return Ok(None) };
-        let limit = |part: ExprId| self.any_text(part).filter(|(min, max)| *min == 0 && *max > TABULATED);
+        let limit = |part: ExprId| {
+            self.any_text(part).filter(|(min, max)| *min == 0 && *max > MAX_TABULATED_CHARACTERS)
+        };
         let (set, max) = match (limit(a), limit(b)) {
             (Some((_, max)), None) => (b, max),
             (None, Some((_, max))) => (a, max),
@@ -438,7 +440,7 @@ fn entered(grammar: &Grammar) -> Vec<bool> {
 /// Checks whether everything that an expression matches is UTF-8. May return false if that is not visible from its
 /// parts.
 fn is_text(grammar: &Grammar, root: ExprId) -> bool {
-    let (mut work, mut seen) = (vec![root], Seen::default());
+    let (mut work, mut seen) = (vec![root], SmallSet::default());
     while let Some(id) = work.pop() {
         if !seen.insert(id.index() as u32) {
             continue;
@@ -520,7 +522,7 @@ pub(crate) fn translate_with<E: From<CompileError>>(
 }
 
 /// The number of parts of an expression that are remembered, to recognize them when they occur again.
-const REPEATED: usize = 256;
+const MAX_NUMBERED_PARTS: usize = 256;
 
 /// Returns a description of a regular expression that depends only on its content, if it is short enough. A repeated
 /// part is replaced by its number: in `[0-9] ([0-9] ([0-9] | "") | "")`, with nineteen levels and in several branches,
@@ -540,7 +542,7 @@ fn describe(grammar: &Grammar, root: ExprId) -> Option<Vec<u8>> {
                 key.extend((number as u32).to_le_bytes());
                 continue;
             }
-            if before.len() < REPEATED {
+            if before.len() < MAX_NUMBERED_PARTS {
                 before.push(id);
             }
         }

@@ -30,7 +30,7 @@ pub use self::tokens::{Resolved, resolve};
 use crate::leaf::AutomatonCache;
 use crate::limits::Limits;
 use crate::program::network::ScopeId;
-use crate::program::{Program, lost};
+use crate::program::{Program, find_unwritable};
 
 /// Compiles a grammar.
 ///
@@ -87,13 +87,13 @@ fn compile_rest(
     }
     let mut network =
         network::build(grammar, &facts, &mut leaves, limits).map_err(|error| error.named(grammar))?;
-    let lost = lost(&network);
-    if !lost.scopes.is_empty() {
+    let unwritable = find_unwritable(&network);
+    if !unwritable.scopes.is_empty() {
         // The value of a required key is impossible.
-        let is_endless = lost.is_endless && (is_endless || dead.is_empty());
-        return compile_rest(grammar, (&[dead, &lost.scopes].concat(), is_endless), cache, limits);
+        let is_endless = unwritable.is_endless && (is_endless || dead.is_empty());
+        return compile_rest(grammar, (&[dead, &unwritable.scopes].concat(), is_endless), cache, limits);
     }
-    if let Some((expr, (one, other))) = lost.need {
+    if let Some((expr, (one, other))) = unwritable.need {
         let (one, other) = (shown(&one), shown(&other));
         return Err(CompileError::LostNeed { place: Place::of(expr), one, other }.named(grammar));
     }

@@ -32,11 +32,11 @@ const OUTLINE_SIZE: u32 = 64;
 /// A repetition is unrolled while it takes no more nodes than this.
 const UNROLL_SIZE: u32 = 32;
 /// The number of repetitions that are cached while a network is built.
-const REPEATED: usize = 16;
+const MAX_CACHED_REPETITIONS: usize = 16;
 /// The number of bytes of a literal that are built between two checks of the limits.
-const LITERAL: usize = 1_024;
+const LITERAL_BYTES_PER_CHECK: usize = 1_024;
 /// An alternative with at least this many words is built as a tree.
-const MANY_WORDS: usize = 8;
+const MIN_TREE_WORDS: usize = 8;
 
 /// Builds the machines of all rules that the root can reach.
 pub(crate) fn build(
@@ -308,7 +308,7 @@ impl Builder<'_, '_> {
             Expr::Bytes(bytes) => Some(&**bytes),
             _ => None,
         };
-        let is_tree = parts.iter().filter_map(word).count() >= MANY_WORDS;
+        let is_tree = parts.iter().filter_map(word).count() >= MIN_TREE_WORDS;
         let mut entries = Vec::with_capacity(if is_tree { 0 } else { parts.len() });
         for part in parts.iter().filter(|part| !is_tree || word(part).is_none()) {
             entries.extend(build(self, *part, next)?);
@@ -389,8 +389,8 @@ impl Builder<'_, '_> {
     }
 
     fn literal(&mut self, id: ExprId, bytes: &[u8], mut next: NodeId) -> Result<NodeId, CompileError> {
-        for piece in bytes.rchunks(LITERAL) {
-            if piece.len() == LITERAL {
+        for piece in bytes.rchunks(LITERAL_BYTES_PER_CHECK) {
+            if piece.len() == LITERAL_BYTES_PER_CHECK {
                 self.go_on(id)?;
             }
             for &byte in piece.iter().rev() {
@@ -529,7 +529,7 @@ impl Builder<'_, '_> {
             return leaf;
         }
         let leaf = self.as_class(body).map(|set| self.leaves.characters(&set, min, max));
-        if self.repeated.len() < REPEATED {
+        if self.repeated.len() < MAX_CACHED_REPETITIONS {
             self.repeated.push(((body, min, max), leaf));
         }
         leaf

@@ -9,7 +9,7 @@ use maskwright_grammar::{Expr, ExprId, Grammar};
 
 use super::leaves::Leaves;
 use crate::program::network::Values;
-use crate::seen::Seen;
+use crate::small_set::SmallSet;
 use crate::value;
 
 /// Returns for each expression the kind of the values in it, without those of inner scopes, and whether it contains an
@@ -60,7 +60,7 @@ pub(crate) fn classify(grammar: &Grammar, leaves: &Leaves<'_>) -> (Vec<Values>, 
 /// The kinds of values of a scope.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kinds {
-    /// The number of values of the finite kinds, or [`MANY`] if they cannot be counted.
+    /// The number of values of the finite kinds, or [`MAX_COUNTED_VALUES`] if they cannot be counted.
     pub(crate) finite: u32,
     /// Whether one of these values may also belong to an infinite kind.
     pub(crate) is_mixed: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Kinds {
 
 impl Kinds {
     pub(crate) fn of(grammar: &Grammar, leaves: &Leaves<'_>, scope: ExprId) -> Self {
-        let (mut seen, mut work) = (Seen::default(), grammar.expr(scope).operands().to_vec());
+        let (mut seen, mut work) = (SmallSet::default(), grammar.expr(scope).operands().to_vec());
         let (mut infinite, mut others) = (Vec::new(), Vec::new());
         // A key belongs to one member only, so the kinds of keys do not overlap.
         let mut are_keys = false;
@@ -99,13 +99,13 @@ impl Kinds {
                 }
             }
         }
-        let sum = |sum: u32, id: &ExprId| sum.saturating_add(count(grammar, *id, &mut { COUNTED_EXPRS }));
+        let sum = |sum: u32, id: &ExprId| sum.saturating_add(count(grammar, *id, &mut { MAX_COUNTED_EXPRS }));
         let may_be = |id: &ExprId| match form(grammar, *id) {
             Some(form) => infinite.iter().any(|leaf| leaf.may_be(&form)),
             None => !infinite.is_empty(),
         };
         Self {
-            finite: others.iter().fold(0, sum).min(MANY),
+            finite: others.iter().fold(0, sum).min(MAX_COUNTED_VALUES),
             is_mixed: !are_keys && others.iter().any(may_be),
         }
     }
@@ -142,13 +142,13 @@ fn word(grammar: &Grammar, id: ExprId) -> Option<Vec<u8>> {
 }
 
 /// More values than this are not counted.
-const MANY: u32 = 1 << 16;
+const MAX_COUNTED_VALUES: u32 = 1 << 16;
 /// The number of expressions that are visited to count one kind of values.
-const COUNTED_EXPRS: u32 = 4_096;
+const MAX_COUNTED_EXPRS: u32 = 4_096;
 
-/// Returns an upper bound on the number of texts that match, or [`MANY`] if there are more or the number is not known.
+/// Returns an upper bound on the number of texts that match, or [`MAX_COUNTED_VALUES`] if there are more or the number is not known.
 fn count(grammar: &Grammar, id: ExprId, left: &mut u32) -> u32 {
-    let Some(less) = left.checked_sub(1) else { return MANY };
+    let Some(less) = left.checked_sub(1) else { return MAX_COUNTED_VALUES };
     *left = less;
     let mut of = |id: &ExprId| count(grammar, *id, left);
     let all = match grammar.expr(id) {
@@ -169,9 +169,9 @@ fn count(grammar: &Grammar, id: ExprId, left: &mut u32) -> u32 {
                 sum.saturating_add(power)
             })
         }
-        _ => MANY,
+        _ => MAX_COUNTED_VALUES,
     };
-    all.min(MANY)
+    all.min(MAX_COUNTED_VALUES)
 }
 
 /// Computes for each expression whether a property holds for it or anything inside.

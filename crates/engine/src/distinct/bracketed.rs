@@ -44,7 +44,7 @@ impl Descent {
         let (levels, open) = (program.levels(), program.open());
         if states.iter().all(|state| levels.is_bracketed(program, *state)) {
             self.own.bracketed = true;
-            self.known.bracketed |= states.iter().all(|state| open.is_quiet(program, *state));
+            self.known.bracketed |= states.iter().all(|state| open.has_no_checks(program, *state));
             self.own.ample |= states.iter().all(|state| levels.is_ample(program, *state));
         }
     }
@@ -54,9 +54,8 @@ impl Descent {
         match frame.resume() {
             Resume::At(state) if trial.is_check(state) => {
                 self.checked = Some(self.known.ample || self.own.ample);
-                let behind: SmallVec<[NetState; 2]> =
-                    trial.checked(state).map(|(behind, _)| behind).collect();
-                self.level(trial, &behind);
+                let after: SmallVec<[NetState; 2]> = trial.checked(state).map(|(after, _)| after).collect();
+                self.level(trial, &after);
             }
             Resume::At(state) => self.level(trial, &[state]),
             Resume::Scope { index, register } => {
@@ -117,21 +116,21 @@ impl Trial<'_> {
     /// to them, and their next value can still be new.
     pub(super) fn bracketed_scopes(&mut self) -> Scopes {
         let found = self.find_bracketed().unwrap_or_default();
-        if found.is_empty() || self.each_leads_out_alone() { found } else { Scopes::new() }
+        if found.is_empty() || self.each_has_exit_alone() { found } else { Scopes::new() }
     }
 
     /// Checks whether it is irrelevant which threads survive a token: each of them is known to have a way out without
     /// the others.
-    fn each_leads_out_alone(&mut self) -> bool {
+    fn each_has_exit_alone(&mut self) -> bool {
         let threads = self.threads;
         if threads.iter().any(|thread| self.arena.forks(thread.stack)) {
             return false;
         }
         let before = (self.arena.mark(), self.registers.mark());
         threads.len() == 1
-            || threads
-                .iter()
-                .all(|thread| self.is_out(thread) || self.leads_out(&[*thread], before.0, before.1))
+            || threads.iter().all(|thread| {
+                self.has_known_exit(thread) || self.has_exit_from(&[*thread], before.0, before.1)
+            })
     }
 
     fn find_bracketed(&self) -> Option<Scopes> {

@@ -26,7 +26,7 @@ use maskwright_vocab::{TokenId, Trie, number_spelling};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use super::in_string;
+use super::dead_end_cache;
 use super::trial::Trial;
 use crate::library::{BoundProgram, ones};
 use crate::parser::frames::Frames;
@@ -55,16 +55,16 @@ pub(crate) struct DistinctFilter<'m> {
     row: &'m mut dyn Row,
     /// Tokens already checked for dead ends, and tokens already tried. PERF: where a scope holds a thousand numbers,
     /// the same few tokens are on the way to many of them.
-    leading: FxHashSet<u32>,
-    living: FxHashSet<u32>,
+    checked_for_exit: FxHashSet<u32>,
+    tried: FxHashSet<u32>,
     /// Tokens that were added.
     added: Vec<u32>,
 }
 
 impl<'m> DistinctFilter<'m> {
     pub(crate) fn new(trial: Trial<'m>, row: &'m mut dyn Row) -> Self {
-        let (leading, living) = (FxHashSet::default(), FxHashSet::default());
-        Self { trial, row, leading, living, added: Vec::new() }
+        let (checked_for_exit, tried) = (FxHashSet::default(), FxHashSet::default());
+        Self { trial, row, checked_for_exit, tried, added: Vec::new() }
     }
 }
 
@@ -79,13 +79,13 @@ impl DistinctFilter<'_> {
         if open.iter().any(|(_, register)| !register.may_close()) {
             self.add_key_closers(in_string);
         }
-        self.keep_living(several);
-        let narrow = program.may_run_out() && program.open().has_narrow_scopes();
+        self.keep_alive(several);
+        let has_dead_ends = program.may_run_out() && program.open().has_dead_ends();
         if program.may_run_out() {
             // A scope may begin in the token.
             let whole = self.trial.bound.library().value_tokens();
-            let openers = if narrow { &whole.openers } else { &whole.opened_commas };
-            self.keep_leading(openers.at(in_string));
+            let openers = if has_dead_ends { &whole.openers } else { &whole.opened_commas };
+            self.remove_dead_ends(openers.at(in_string));
         }
         // A mask does not see that a value may require another one before its scope may close.
         let has_needs = open.iter().any(|(index, _)| program.scope(*index).has_listed_needs());
@@ -100,17 +100,17 @@ impl DistinctFilter<'_> {
         let in_value = !in_string || self.trial.threads.iter().any(may_be_value);
         let place = Place { in_string, in_value };
         // The first value of a scope is always new and has a way out after it, unless the scope may not close without
-        // another. In a narrow scope even the first value may lead to a dead end.
+        // another. Where a value may be a dead end, even the first one may be.
         let is_first = |index: ScopeId, register: Register| {
-            register.is_empty() && register.may_close() && !program.open().is_narrow_scope(index)
+            register.is_empty() && register.may_close() && !program.open().may_have_dead_ends(index)
         };
         let is_finite = |&(index, register): &(ScopeId, Register)| {
             let values = program.scope(index).values;
-            // PERF: finding narrow scopes takes a look at the whole program, and most programs have endless values
+            // PERF: finding such scopes takes a look at the whole program, and most programs have endless values
             // only.
             values != Values::Endless
                 && !is_first(index, register)
-                && (values == Values::Nested || self.may_run_out(index, register, &place))
+                && (values == Values::Nested || self.scope_may_run_out(index, register, &place))
         };
         if has_needs {
             return self.try_each(in_string);
@@ -125,10 +125,11 @@ impl DistinctFilter<'_> {
             open.retain(|scope| !bracketed.contains(scope));
             // A thread may be in a word of an enumeration, which is not a string leaf.
             let in_strings = self.trial.threads.iter().all(|thread| is_in_string(program, thread));
-            self.keep_leading(self.trial.bound.library().value_tokens().closers.at(in_strings));
+            self.remove_dead_ends(self.trial.bound.library().value_tokens().closers.at(in_strings));
         }
-        let may_end_badly =
-            |index: ScopeId| program.scope(index).is_mixed || narrow && program.open().is_narrow_scope(index);
+        let may_end_badly = |index: ScopeId| {
+            program.scope(index).is_mixed || has_dead_ends && program.open().may_have_dead_ends(index)
+        };
         if open.iter().any(|(index, _)| may_end_badly(*index)) {
             self.keep_value_ends(in_string);
         }
@@ -147,7 +148,7 @@ impl DistinctFilter<'_> {
             }
             if program.scope(index).values == Values::Integers && !in_string {
                 // The only integer that cannot be extended. It may have been seen, or be the one that is being written.
-                self.keep_leading(&self.trial.bound.library().value_tokens().zeros);
+                self.remove_dead_ends(&self.trial.bound.library().value_tokens().zeros);
             }
             if !register.is_empty() {
                 self.filter_scope(register, &place);
@@ -161,15 +162,19 @@ impl DistinctFilter<'_> {
     }
 
     /// Checks whether some token may leave no new value for a scope.
-    fn may_run_out(&self, index: ScopeId, register: Register, place: &Place) -> bool {
+    fn scope_may_run_out(&self, index: ScopeId, register: Register, place: &Place) -> bool {
         let program = self.trial.bound.program();
-        // In a narrow scope, a value must also differ from the words that have to follow it.
-        let words =
-            if program.open().is_narrow_scope(index) { program.network().followed_words().len() } else { 0 };
+        // Where a value may be a dead end, it must also differ from the words that have to follow it.
+        let words = if program.open().may_have_dead_ends(index) {
+            program.network().followed_words().len()
+        } else {
+            0
+        };
         let seen = self.trial.registers.count(register) + words;
         // Either the current value is the only one for a while (`in_long`), or a new one begins after it.
         let in_long = place.in_string && place.in_value;
-        let goes_on = || self.trial.threads.iter().all(|thread| self.trial.goes_on(thread, seen));
+        let has_more_values_after_token =
+            || self.trial.threads.iter().all(|thread| self.trial.has_more_values_after_token(thread, seen));
         match program.scope(index).values {
             Values::Endless => false,
             // Zero cannot be extended, and other integers not forever.
@@ -177,12 +182,13 @@ impl DistinctFilter<'_> {
                 let is_integer = |(leaf, _)| program.leaf(leaf).is_integers();
                 thread.leaf().is_some_and(is_integer)
                     && !program.live_at(thread.at).is_empty()
-                    && !self.trial.goes_on(thread, seen)
+                    && !self.trial.has_more_values_after_token(thread, seen)
             }),
             Values::Long(Reverse(room)) => {
-                (room as usize) <= seen + 1 + self.trial.bound.horizon() as usize || in_long && !goes_on()
+                (room as usize) <= seen + 1 + self.trial.bound.horizon() as usize
+                    || in_long && !has_more_values_after_token()
             }
-            Values::Simple | Values::Nested => !(in_long && goes_on()),
+            Values::Simple | Values::Nested => !(in_long && has_more_values_after_token()),
         }
     }
 
@@ -223,9 +229,9 @@ impl DistinctFilter<'_> {
         if let Some(out) = place.as_ref().and_then(|place| self.trial.searches.tokens.at(place)) {
             return out.iter().for_each(|&token| self.row.set(token, false));
         }
-        let calm = if in_string || self.may_be_in_word() { self.trial.calm_tokens() } else { None };
-        let tokens: Vec<u32> = match calm {
-            Some(calm) => ones(self.row.words().iter().zip(calm).map(|(word, calm)| word & !calm)).collect(),
+        let safe = if in_string || self.may_be_in_word() { self.trial.safe_tokens() } else { None };
+        let tokens: Vec<u32> = match safe {
+            Some(safe) => ones(self.row.words().iter().zip(safe).map(|(word, safe)| word & !safe)).collect(),
             None => self.allowed(),
         };
         let out = self.keep_each(tokens);
@@ -246,7 +252,7 @@ impl DistinctFilter<'_> {
         tokens.sort_unstable_by_key(|&token| Reverse(order.place(token)));
         let mut of = tokens.iter();
         let texts = tokens.iter().map(|&token| bound.vocabulary().spelling(TokenId(token)));
-        self.trial.each_leads_on(texts, |leads_on| out.extend(of.next().filter(|_| !leads_on)));
+        self.trial.each_has_exit(texts, |has_exit| out.extend(of.next().filter(|_| !has_exit)));
         for &token in &out {
             self.row.set(token, false);
         }
@@ -258,7 +264,7 @@ impl DistinctFilter<'_> {
     fn keep_value_ends(&mut self, in_string: bool) {
         let ends =
             if in_string { tokens_with(self.row.words(), self.trial.bound, b'"') } else { self.allowed() };
-        self.keep_leading(&ends);
+        self.remove_dead_ends(&ends);
     }
 
     fn allowed(&self) -> Vec<u32> {
@@ -274,7 +280,7 @@ impl DistinctFilter<'_> {
                 continue;
             }
             let mut is_right = |bytes: &[u8]| {
-                if may_run_out { self.trial.leads_on(bytes) } else { self.trial.is_alive_after(bytes) }
+                if may_run_out { self.trial.has_exit_after(bytes) } else { self.trial.is_alive_after(bytes) }
             };
             let is_right = is_right(bytes) || is_numbered && is_right(&number_spelling(token));
             if is_right {
@@ -309,18 +315,18 @@ impl DistinctFilter<'_> {
             let forms: Vec<Vec<u8>> =
                 self.trial.registers.forms_in_tokens(register).map(<[u8]>::to_vec).collect();
             for form in forms {
-                self.keep_living(whole.tokens_with(&form).unwrap_or_default());
+                self.keep_alive(whole.tokens_with(&form).unwrap_or_default());
             }
         }
         let in_number = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
         if !place.in_string && summary.unquoted && self.trial.text.last().is_some_and(in_number) {
-            self.keep_living(&whole.number_ends);
+            self.keep_alive(&whole.number_ends);
         }
         if place.in_value {
             self.filter_string(register, summary.longest as usize);
         }
         if summary.nested && self.may_be_nested(register, place.in_string) {
-            self.keep_living(whole.closers.at(place.in_string));
+            self.keep_alive(whole.closers.at(place.in_string));
         }
     }
 
@@ -370,7 +376,7 @@ impl DistinctFilter<'_> {
         }
         for form in &matching {
             self.filter_path(trie, &form[typed.len()..]);
-            self.keep_living(whole.escaped(&form[typed.len()..]));
+            self.keep_alive(whole.escaped(&form[typed.len()..]));
         }
     }
 
@@ -384,7 +390,7 @@ impl DistinctFilter<'_> {
             form.extend_from_slice(rest);
             if self.trial.registers.has(register, &form) {
                 self.filter_path(trie, rest);
-                self.keep_living(whole.escaped(rest));
+                self.keep_alive(whole.escaped(rest));
             }
         }
     }
@@ -418,7 +424,7 @@ impl DistinctFilter<'_> {
             // Otherwise the value belongs to another scope, like the key of a nested object, and is new to every
             // thread.
             if self.trial.registers.refused() > refused {
-                self.keep_living(&below);
+                self.keep_alive(&below);
             }
         } else {
             for &token in below.iter() {
@@ -453,34 +459,34 @@ impl DistinctFilter<'_> {
     }
 
     /// Removes the tokens that no thread survives.
-    fn keep_living(&mut self, tokens: &[u32]) {
+    fn keep_alive(&mut self, tokens: &[u32]) {
         for &token in tokens {
             self.keep_if_alive(token);
         }
     }
 
     /// Removes the tokens that lead to a dead end.
-    fn keep_leading(&mut self, tokens: &[u32]) {
+    fn remove_dead_ends(&mut self, tokens: &[u32]) {
         let new = tokens.iter().filter(|token| self.allows(**token)).copied().collect::<Vec<u32>>();
-        let new = new.into_iter().filter(|token| self.leading.insert(*token)).collect();
+        let new = new.into_iter().filter(|token| self.checked_for_exit.insert(*token)).collect();
         self.keep_each(new);
     }
 
     /// Removes the tokens that end a value, begin another, and lead to a dead end.
     fn keep_commas(&mut self, in_string: bool) {
         let commas = self.trial.bound.library().value_tokens().commas.at(in_string);
-        let Some(place) = self.place_in_free_string() else { return self.keep_leading(commas) };
+        let Some(place) = self.place_in_free_string() else { return self.remove_dead_ends(commas) };
         if let Some(out) = self.trial.searches.commas.at(&place) {
             return out.iter().for_each(|&token| self.row.set(token, false));
         }
         let before: Vec<u32> = commas.iter().copied().filter(|&token| self.allows(token)).collect();
-        self.keep_leading(commas);
+        self.remove_dead_ends(commas);
         let out = before.into_iter().filter(|&token| !self.allows(token)).collect();
         self.trial.searches.commas.learn(place, out);
     }
 
     /// Returns the position if all threads are in strings that are not part of a value that must be new.
-    fn place_in_free_string(&self) -> Option<in_string::Place> {
+    fn place_in_free_string(&self) -> Option<dead_end_cache::Place> {
         let trial = &self.trial;
         let is_free = |thread| is_in_string(trial.bound.program(), thread) && !trial.may_be_checked(thread);
         let place = |thread| is_free(thread).then(|| (state_key(trial.bound, thread), thread.stack));
@@ -488,7 +494,7 @@ impl DistinctFilter<'_> {
             .threads
             .iter()
             .map(place)
-            .collect::<Option<in_string::Place>>()
+            .collect::<Option<dead_end_cache::Place>>()
             .filter(|place| !place.is_empty())
     }
 
@@ -510,7 +516,7 @@ impl DistinctFilter<'_> {
     /// Removes a token from the mask if no thread survives it.
     fn keep_if_alive(&mut self, token: u32) {
         if self.allows(token)
-            && self.living.insert(token)
+            && self.tried.insert(token)
             && !self.trial.is_alive_after(self.trial.bound.vocabulary().spelling(TokenId(token)))
         {
             self.forbid(token);

@@ -5,13 +5,13 @@
 //! repeat one.
 
 mod bracketed;
-mod calm;
+mod dead_end_cache;
 pub(crate) mod filter;
-mod in_string;
 mod nearest;
 mod out;
 mod places;
 pub(crate) mod registers;
+mod safe_tokens;
 pub(crate) mod search;
 mod skip;
 pub(crate) mod trial;

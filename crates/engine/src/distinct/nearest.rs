@@ -23,7 +23,7 @@ use crate::program::{At, Place};
 /// Rough number of bytes that a missing required key takes.
 const KEY_BYTES: u32 = 8;
 /// Upper bound of all distances.
-const FAR: u32 = 1 << 20;
+const MAX_DISTANCE: u32 = 1 << 20;
 
 /// Known distances from stacks to the end of the text.
 #[derive(Debug, Default)]
@@ -44,21 +44,21 @@ impl Trial<'_> {
         let mut waiting = Vec::new();
         self.wait(threads, &mut waiting);
         self.buffers.meter.spend((waiting.len() * bytes.len()) as u32);
-        let mut nearest = [FAR; 256];
+        let mut nearest = [MAX_DISTANCE; 256];
         for waiting in &waiting {
             let below = self.distance_below(waiting.thread.stack, known_below);
             for &byte in bytes.iter().filter(|byte| waiting.first.contains(**byte)) {
-                let distance = self.distance_behind(waiting, byte).saturating_add(below);
+                let distance = self.distance_after(waiting, byte).saturating_add(below);
                 let known = &mut nearest[usize::from(byte)];
                 *known = distance.min(*known);
             }
         }
         bytes.sort_by_key(|byte| (required.contains(*byte), Reverse(nearest[usize::from(*byte)])));
-        bytes.iter().map(|byte| nearest[usize::from(*byte)]).min().unwrap_or(FAR)
+        bytes.iter().map(|byte| nearest[usize::from(*byte)]).min().unwrap_or(MAX_DISTANCE)
     }
 
     /// Returns the distance from the position after `byte` to the end of the machine or leaf that takes it.
-    fn distance_behind(&self, waiting: &Waiting, byte: u8) -> u32 {
+    fn distance_after(&self, waiting: &Waiting, byte: u8) -> u32 {
         let program = self.bound.program();
         let state = match waiting.thread.at {
             At::Leaf(leaf, state) => {
@@ -69,7 +69,7 @@ impl Trial<'_> {
                         self.bound.distances().leaves().leaf(program, leaf, state, count)
                     }
                     Some((At::Network(_), _)) => 0,
-                    None => FAR,
+                    None => MAX_DISTANCE,
                 };
             }
             At::Network(state) => state,
@@ -79,7 +79,7 @@ impl Trial<'_> {
             Place::Node { next, .. } => Some(program.behind(next)),
             Place::Cell(cell) => program.step(cell, byte),
         };
-        next.map_or(FAR, |next| self.unchecked().state(program, next))
+        next.map_or(MAX_DISTANCE, |next| self.unchecked().state(program, next))
     }
 
     /// Returns the distance from the top of a stack to the end of the text.
@@ -96,7 +96,7 @@ impl Trial<'_> {
                 Top::Frame(frame, _) if matches!(frame.resume(), Resume::Finish) => 0,
                 Top::Frame(frame, below) => {
                     if let Some(distance) = known(&below) {
-                        distance.saturating_add(self.distance_of(frame)).min(FAR)
+                        distance.saturating_add(self.distance_of(frame)).min(MAX_DISTANCE)
                     } else {
                         work.push(below);
                         0
@@ -105,7 +105,7 @@ impl Trial<'_> {
                 Top::Union([]) => 0,
                 Top::Union(members) => {
                     work.extend(members.iter().filter(|member| known(member).is_none()));
-                    members.iter().filter_map(known).min().unwrap_or(FAR)
+                    members.iter().filter_map(known).min().unwrap_or(MAX_DISTANCE)
                 }
             };
             if work.len() == waiting {

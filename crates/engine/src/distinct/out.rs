@@ -1,6 +1,6 @@
-//! Finds places with a way out that is known without a search.
+//! Finds places with an exit that is known without a search.
 //!
-//! A place is *out* if a path to the end of the text is known on which no check can fail ([`crate::program::Exits`]).
+//! A place has a known *exit* if a path to the end of the text is known on which no check can fail ([`crate::program::Exits`]).
 //! The path is followed from a thread down its stack, from one scope to the next.
 
 use smallvec::SmallVec;
@@ -12,7 +12,7 @@ use crate::parser::stack::{Arena, Frame, Register, Resume, StackId, Top};
 use crate::parser::thread::Thread;
 use crate::program::network::{Callee, ScopeId};
 use crate::program::{At, NetState, Place, Program, join};
-use crate::seen::Seen;
+use crate::small_set::SmallSet;
 
 /// What is known of the path from a place down to the next scope.
 #[derive(Clone, Default)]
@@ -87,7 +87,7 @@ impl Above {
                 let seen = trial.registers.count(register);
                 let can_be_new = |words: u128| {
                     let more = seen.saturating_add(words.count_ones() as usize);
-                    self.value.is_none_or(|value| trial.has_more(&value, more))
+                    self.value.is_none_or(|value| trial.has_more_values(&value, more))
                 };
                 let is_new = |words: Option<u128>| {
                     words.is_some_and(|words| {
@@ -146,7 +146,7 @@ impl Trial<'_> {
     pub(super) fn infinite_values(&self, thread: &Thread) -> Option<usize> {
         thread.leaf()?;
         let values = self.values_below(thread.stack);
-        self.has_more(thread, values).then_some(values)
+        self.has_more_values(thread, values).then_some(values)
     }
 
     /// Returns how many values the scopes on a stack have seen or may need at most, plus one.
@@ -174,27 +174,27 @@ impl Trial<'_> {
     }
 
     /// Checks whether a way to the end of the text is known on which no check can fail.
-    pub(super) fn is_out(&self, thread: &Thread) -> bool {
+    pub(super) fn has_known_exit(&self, thread: &Thread) -> bool {
         let program = self.bound.program();
         match thread.at {
             At::DONE => return true,
-            At::Network(state) => return self.is_out_below(thread.stack, Above::of(program, state)),
+            At::Network(state) => return self.has_exit_below(thread.stack, Above::of(program, state)),
             At::Leaf(..) => {}
         }
         let mut frames = Vec::new();
         self.arena.frames(thread.stack, &mut frames);
         frames.into_iter().any(|(frame, below)| match frame.resume() {
-            Resume::At(behind) if self.is_check(behind) => {
-                let checked = self.checked(behind).map(|(_, above)| above);
-                let is_out = |above| {
+            Resume::At(after) if self.is_check(after) => {
+                let checked = self.checked(after).map(|(_, above)| above);
+                let has_known_exit = |above| {
                     let mut all = Above { value: Some(*thread), ..self.at_leaf(thread) };
                     all.then(above);
-                    self.is_out_below(below, all)
+                    self.has_exit_below(below, all)
                 };
-                checked.filter(|above| !above.is_dead()).any(is_out)
+                checked.filter(|above| !above.is_dead()).any(has_known_exit)
             }
             // Any other frame: follow the whole stack.
-            _ => self.is_out_below(thread.stack, self.at_leaf(thread)),
+            _ => self.has_exit_below(thread.stack, self.at_leaf(thread)),
         })
     }
 
@@ -225,39 +225,39 @@ impl Trial<'_> {
             Place::Done | Place::Node { .. } => &[],
         };
         let checks = calls.iter().filter(|call| call.callee == Callee::Check);
-        let behind = checks.map(|call| program.returning(call));
-        behind.map(|state| (state, Above::of(program, state)))
+        let after = checks.map(|call| program.returning(call));
+        after.map(|state| (state, Above::of(program, state)))
     }
 
     /// Checks whether the path `above` can be continued down a stack to the end of the text.
-    pub(super) fn is_out_below(&self, stack: StackId, above: Above) -> bool {
+    pub(super) fn has_exit_below(&self, stack: StackId, above: Above) -> bool {
         self.leads_down(stack, above, |below, is_infinite| {
             // PERF: hundreds of tokens are tried from the same place, and the stack below its scope is the same for all
             // of them.
-            if Arena::is_newer(below, self.outs.base) {
+            if Arena::is_newer(below, self.known_exits.base) {
                 return None;
             }
-            let known = self.outs.known.borrow().get(&(below, is_infinite)).copied();
+            let known = self.known_exits.below_scopes.borrow().get(&(below, is_infinite)).copied();
             Some(known.unwrap_or_else(|| {
-                let is_out = self.leads_down(below, Above::new(true, is_infinite), |_, _| None);
-                self.outs.known.borrow_mut().insert((below, is_infinite), is_out);
-                is_out
+                let has_known_exit = self.leads_down(below, Above::new(true, is_infinite), |_, _| None);
+                self.known_exits.below_scopes.borrow_mut().insert((below, is_infinite), has_known_exit);
+                has_known_exit
             }))
         })
     }
 
-    /// Does the same as [`Self::is_out_below`]. `behind_scope` may know the answer for the stack below a scope; its
+    /// Does the same as [`Self::has_exit_below`]. `below_scope` may know the answer for the stack below a scope; its
     /// second argument tells whether the path there is infinite.
     pub(super) fn leads_down(
         &self,
         stack: StackId,
         above: Above,
-        behind_scope: impl Fn(StackId, bool) -> Option<bool>,
+        below_scope: impl Fn(StackId, bool) -> Option<bool>,
     ) -> bool {
         if above.is_dead() {
             return false;
         }
-        let (mut work, mut frames, mut visited) = (vec![(stack, above)], Vec::new(), Seen::default());
+        let (mut work, mut frames, mut visited) = (vec![(stack, above)], Vec::new(), SmallSet::default());
         while let Some((stack, above)) = work.pop() {
             if !visited.insert(stack) {
                 continue;
@@ -273,7 +273,7 @@ impl Trial<'_> {
                     continue;
                 }
                 let is_scope = matches!(frame.resume(), Resume::Scope { .. } | Resume::Words { .. });
-                match is_scope.then(|| behind_scope(below, above.infinite.is_some())).flatten() {
+                match is_scope.then(|| below_scope(below, above.infinite.is_some())).flatten() {
                     Some(true) => return true,
                     Some(false) => {}
                     None => work.push((below, above)),

@@ -2,7 +2,7 @@
 //!
 //! Where values may run out, hundreds of tokens are tried for one mask, and they lead to few places: after `": "`, all
 //! texts that begin a string are in the same state on the same stacks. So texts are followed through a graph of places,
-//! which are sets of threads. Each byte is taken once from each place, and each thread is checked once for being out.
+//! which are sets of threads. Each byte is taken once from each place, and each thread is checked once for a known exit.
 //!
 //! ```text
 //!   texts      "a":   "b":   "a":[                 · ─"─▶ · ─a,b─▶ · ─"─▶ · ─:─▶ · ─[─▶ ·
@@ -11,12 +11,12 @@
 //! a value that must be new. Then there are two ways to continue:
 //!
 //! * Strings are *alike* if they were not seen, no scope wants them, and they need no other string. Whichever of them
-//!   is written, the threads continue in the same way, and are out or not. So the first of them represents all, until
+//!   is written, the threads continue in the same way, and have a known exit or not. So the first of them represents all, until
 //!   another value ends.
 //! * Otherwise each text is followed individually.
 //!
-//! If no thread of a place is out, whether there is a way out may depend on every value, so there, too, each text is
-//! followed individually. To tell places apart, stacks and registers keep their numbers while a graph lives.
+//! If no thread of a place has a known exit, whether there is a way out may depend on every value, so there, too, each text is
+//! followed individually. To distinguish places, stacks and registers keep their numbers while a graph lives.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -37,10 +37,10 @@ struct Places {
     all: Vec<Place>,
     known: FxHashMap<Vec<Thread>, usize>,
     edges: FxHashMap<(usize, u8), Edge>,
-    /// Whether a thread is known to be out.
-    out: FxHashMap<Thread, bool>,
+    /// Whether a thread has a known exit.
+    known_exits: FxHashMap<Thread, bool>,
     /// Whether a place has a way out, by the written part of a value.
-    leading: FxHashMap<(usize, Box<[u8]>), bool>,
+    with_exit: FxHashMap<(usize, Box<[u8]>), bool>,
     /// Marks of the stacks and registers from before.
     before: (Mark, registers::Mark),
     /// Length of the text from before.
@@ -49,7 +49,7 @@ struct Places {
 
 struct Place {
     threads: Vec<Thread>,
-    is_out: Option<bool>,
+    has_known_exit: Option<bool>,
     /// Whether a value that is checked may be written here.
     may_be_checked: Option<bool>,
     strings: Option<Strings>,
@@ -110,7 +110,7 @@ impl Path<'_> {
 impl Trial<'_> {
     /// Reports for each of many texts, one by one, whether there is a way out after it. The texts must be in descending
     /// order: a prefix of a text with a way out has one, too.
-    pub(crate) fn each_leads_on<'b>(
+    pub(crate) fn each_has_exit<'b>(
         &mut self,
         texts: impl Iterator<Item = &'b [u8]>,
         mut tell: impl FnMut(bool),
@@ -121,21 +121,21 @@ impl Trial<'_> {
             all: Vec::new(),
             known: FxHashMap::default(),
             edges: FxHashMap::default(),
-            out: FxHashMap::default(),
-            leading: FxHashMap::default(),
+            known_exits: FxHashMap::default(),
+            with_exit: FxHashMap::default(),
             before,
             start: self.text.len(),
         };
         places.place(self.threads.to_vec());
         let (mut alike, mut alone) = (Path::new(true), Path::new(false));
-        let mut leading: &[u8] = &[];
+        let mut latest: &[u8] = &[];
         for text in texts {
-            let leads_on =
-                leading.starts_with(text) || self.leads_on_by(&mut places, &mut alike, &mut alone, text);
-            if leads_on && !leading.starts_with(text) {
-                leading = text;
+            let has_exit =
+                latest.starts_with(text) || self.has_exit_by(&mut places, &mut alike, &mut alone, text);
+            if has_exit && !latest.starts_with(text) {
+                latest = text;
             }
-            tell(leads_on);
+            tell(has_exit);
         }
         self.arena.keep_index(false);
         self.arena.truncate(before.0);
@@ -143,7 +143,7 @@ impl Trial<'_> {
         self.text.truncate(places.start);
     }
 
-    fn leads_on_by<'b>(
+    fn has_exit_by<'b>(
         &mut self,
         places: &mut Places,
         alike: &mut Path<'b>,
@@ -152,13 +152,13 @@ impl Trial<'_> {
     ) -> bool {
         match self.follow(places, alike, text) {
             Followed::Dead => return false,
-            Followed::At(place) if self.place_is_out(places, place) => return true,
+            Followed::At(place) if self.place_has_known_exit(places, place) => return true,
             Followed::At(_) | Followed::Unknown => {}
         }
         match self.follow(places, alone, text) {
             Followed::At(place) => {
                 self.write(places, text);
-                self.place_leads_out(places, place)
+                self.place_has_exit(places, place)
             }
             Followed::Dead | Followed::Unknown => false,
         }
@@ -258,17 +258,18 @@ impl Trial<'_> {
             })
     }
 
-    /// Checks whether a thread of a place is out.
-    fn place_is_out(&mut self, places: &mut Places, at: usize) -> bool {
-        let Places { all, out, .. } = places;
-        let Place { threads, is_out, .. } = &mut all[at];
-        let mut find = |thread: &Thread| *out.entry(*thread).or_insert_with(|| self.is_out(thread));
-        *is_out.get_or_insert_with(|| threads.iter().any(&mut find))
+    /// Checks whether a thread of a place has a known exit.
+    fn place_has_known_exit(&mut self, places: &mut Places, at: usize) -> bool {
+        let Places { all, known_exits, .. } = places;
+        let Place { threads, has_known_exit, .. } = &mut all[at];
+        let mut find =
+            |thread: &Thread| *known_exits.entry(*thread).or_insert_with(|| self.has_known_exit(thread));
+        *has_known_exit.get_or_insert_with(|| threads.iter().any(&mut find))
     }
 
     /// Checks whether a place has a way out after the written text.
-    fn place_leads_out(&mut self, places: &mut Places, at: usize) -> bool {
-        if self.place_is_out(places, at) {
+    fn place_has_exit(&mut self, places: &mut Places, at: usize) -> bool {
+        if self.place_has_known_exit(places, at) {
             return true;
         }
         let place = &mut places.all[at];
@@ -280,14 +281,14 @@ impl Trial<'_> {
             Some(&[] as &[u8])
         };
         let key = written.map(|written| (at, written.into()));
-        if let Some(&known) = key.as_ref().and_then(|key| places.leading.get(key)) {
+        if let Some(&known) = key.as_ref().and_then(|key| places.with_exit.get(key)) {
             return known;
         }
         let threads = core::mem::take(&mut place.threads);
-        let leads_out = self.leads_out(&threads, places.before.0, places.before.1);
+        let has_exit = self.has_exit_from(&threads, places.before.0, places.before.1);
         places.all[at].threads = threads;
-        places.leading.extend(key.map(|key| (key, leads_out)));
-        leads_out
+        places.with_exit.extend(key.map(|key| (key, has_exit)));
+        has_exit
     }
 
     /// Sets the text to the one from before followed by these bytes.
@@ -304,7 +305,7 @@ impl Places {
         let new = self.all.len();
         *self.known.entry(threads).or_insert_with_key(|threads| {
             let threads = threads.clone();
-            self.all.push(Place { threads, is_out: None, may_be_checked: None, strings: None });
+            self.all.push(Place { threads, has_known_exit: None, may_be_checked: None, strings: None });
             new
         })
     }

@@ -29,25 +29,26 @@ use crate::program::Program;
 use crate::program::network::{Scope, ScopeId};
 use crate::value;
 
-const LACKS: u32 = 1 << 31;
+/// The bit of a register whose scope still lacks a required value.
+const IS_INCOMPLETE: u32 = 1 << 31;
 
 impl Register {
     pub(crate) fn fresh(scope: &Scope) -> Self {
         Self::new(0, scope.words.is_none() && !scope.required.is_empty())
     }
 
-    fn new(entry: u32, lacks: bool) -> Self {
-        Self(if lacks { entry | LACKS } else { entry })
+    fn new(entry: u32, is_incomplete: bool) -> Self {
+        Self(if is_incomplete { entry | IS_INCOMPLETE } else { entry })
     }
 
     #[inline]
     pub(crate) fn may_close(self) -> bool {
-        self.0 & LACKS == 0
+        self.0 & IS_INCOMPLETE == 0
     }
 
     /// Returns the newest entry, if there is one.
     fn newest(self) -> Option<usize> {
-        ((self.0 & !LACKS) as usize).checked_sub(1)
+        ((self.0 & !IS_INCOMPLETE) as usize).checked_sub(1)
     }
 
     pub(crate) fn is_empty(self) -> bool {
@@ -63,7 +64,7 @@ impl Register {
 /// All lists of values that the frames of one matcher refer to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registers {
-    entries: Log<Entry, ENTRIES>,
+    entries: Log<Entry, ENTRIES_PER_CHUNK>,
     /// The forms of all values, concatenated.
     forms: Vec<u8>,
     /// The value that was checked last: where its text ends, and its form.
@@ -84,7 +85,7 @@ pub(crate) struct Read {
 }
 
 /// Number of entries in a chunk that forks share.
-const ENTRIES: usize = 32;
+const ENTRIES_PER_CHUNK: usize = 32;
 
 /// Entries by hash and list: the last ones, and many more in parts that forks share until one of them changes.
 #[derive(Clone, Debug, Default)]
@@ -108,7 +109,7 @@ impl Index {
     }
 
     fn insert(&mut self, hash: u64, oldest: u32, entry: u32) {
-        if self.last.len() >= ENTRIES {
+        if self.last.len() >= ENTRIES_PER_CHUNK {
             let parts = Arc::make_mut(self.parts.get_or_insert_with(|| Arc::new([const { None }; PARTS])));
             #[expect(clippy::iter_over_hash_type, reason = "each goes to a place of its own")]
             for (key, entry) in self.last.drain() {
@@ -181,9 +182,9 @@ pub(crate) struct Mark {
 
 /// Maximum number of values that are remembered where strings up to some length count as infinitely many: of the
 /// shortest such strings there are twice this many.
-pub(crate) const MOST_VALUES: usize = 1 << 19;
+pub(crate) const MAX_REMEMBERED_VALUES: usize = 1 << 19;
 /// Number of recent entries searched for one that another thread has just added.
-const RECENT: usize = 4;
+const RECENT_ENTRIES: usize = 4;
 
 impl Registers {
     pub(crate) fn mark(&self) -> Mark {
@@ -354,7 +355,7 @@ impl Registers {
             return None;
         }
         // Threads that differ elsewhere find the same value; they should share its list.
-        let recent = self.entries.len().saturating_sub(RECENT);
+        let recent = self.entries.len().saturating_sub(RECENT_ENTRIES);
         for at in recent..self.entries.len() {
             let entry = &self.entries[at];
             if entry.scope == index && entry.older == older && entry.hash == hash && self.form(entry) == form

@@ -1,7 +1,7 @@
 //! Searches for a way out: a continuation in which every value that must be new is new.
 //!
-//! If a place is not known to be out ([`super::out`]), the search continues byte by byte, in rounds, until it reaches a
-//! place that is out or has nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may take. If
+//! If a place has no known exit ([`super::out`]), the search continues byte by byte, in rounds, until it reaches a
+//! place that has one or has nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may take. If
 //! these are used up, the result is an error, never a guess.
 //!
 //! Rounds alternate between two orders. Depth first finds long ways without choices, such as the members of an object,
@@ -30,7 +30,7 @@ use smallvec::SmallVec;
 use super::Distinct;
 use super::nearest::DistancesBelow;
 use super::registers;
-use super::trial::{Outs, Trial};
+use super::trial::{KnownExits, Trial};
 use crate::leaf::{Automaton, Leaf, LeafState, json_string};
 use crate::library::BoundProgram;
 use crate::parser::frames::Frames;
@@ -76,7 +76,7 @@ const NAME_STEPS: u32 = 16;
 /// Maximum number of steps to find the dead scopes of a program. Each scope gets half of the steps that are left.
 const MAX_FRESH_STEPS: u64 = 40_000_000;
 /// Maximum number of threads remembered for a place, by what they have seen.
-const MAX_FREEST: usize = 16;
+const MAX_DOMINATING: usize = 16;
 /// Maximum number of searches remembered.
 const MAX_SEARCHES: usize = 256;
 /// Maximum length of the written part of a value in the key of a search.
@@ -110,20 +110,25 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     }
 }
 
-/// Checks whether a scope can be completed without one of the `closed` scopes inside it. Returns `None` if the answer
+/// Checks whether a scope can be completed without one of the `forbidden` scopes inside it. Returns `None` if the answer
 /// takes too many steps.
-fn has_text(bound: &BoundProgram, buffers: &mut Buffers, index: ScopeId, closed: &[ScopeId]) -> Option<bool> {
+fn has_text(
+    bound: &BoundProgram,
+    buffers: &mut Buffers,
+    index: ScopeId,
+    forbidden: &[ScopeId],
+) -> Option<bool> {
     let program = bound.program();
     let scope = program.scope(index);
     let (mut arena, mut distinct) = (Arena::default(), Distinct::default());
     let bottom = arena.push(program, Frame::FINISH, StackId::BOTTOM);
     let stack = arena.push(program, Frame::scope(index, Register::fresh(scope)), bottom);
     let threads = [Thread::network(program.start(scope.body), stack)];
-    let mut outs = Outs::new(&arena);
-    outs.closed = closed.into();
+    let mut known_exits = KnownExits::new(&arena);
+    known_exits.forbidden_scopes = forbidden.into();
     let mut trial = Trial {
         bound,
-        outs,
+        known_exits,
         arena: &mut arena,
         registers: &mut distinct.registers,
         buffers,
@@ -180,7 +185,7 @@ struct Search {
     skipped: FxHashSet<Vec<Thread>>,
     /// The positions of these threads, and the values they have seen. A thread at the same position that has seen more
     /// values can do nothing that they cannot.
-    freest: FxHashMap<Box<[u32]>, Vec<Seen>>,
+    dominating: FxHashMap<Box<[u32]>, Vec<Seen>>,
     /// Places with more frames than this are omitted.
     deepest: usize,
     /// Whether a place was omitted.
@@ -230,20 +235,25 @@ enum Round {
 
 impl Trial<'_> {
     /// Checks whether there is a way out after these bytes.
-    pub(crate) fn leads_on(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn has_exit_after(&mut self, bytes: &[u8]) -> bool {
         let before = (self.arena.mark(), self.registers.mark());
-        self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_new(threads, before))
+        self.attempt(|this, threads| this.steps(bytes, threads) && this.finds_exit(threads, before))
     }
 
     /// Checks whether there is a way out from `threads`, the result of a step that was taken. `stacks` and `registers`
     /// are the marks from before it.
-    pub(crate) fn leads_out(&mut self, threads: &[Thread], stacks: Mark, registers: registers::Mark) -> bool {
-        self.attempt(|this, _| this.finds_new(threads, (stacks, registers)))
+    pub(crate) fn has_exit_from(
+        &mut self,
+        threads: &[Thread],
+        stacks: Mark,
+        registers: registers::Mark,
+    ) -> bool {
+        self.attempt(|this, _| this.finds_exit(threads, (stacks, registers)))
     }
 
     /// Checks whether there is a way out in which all values that must be new are new. `before` marks what the matcher
     /// itself has.
-    fn finds_new(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
+    fn finds_exit(&mut self, threads: &[Thread], before: (Mark, registers::Mark)) -> bool {
         let key = self.key(threads, before);
         if let Some(&known) = key.as_ref().and_then(|key| self.searches.found.get(&**key)) {
             return known;
@@ -263,7 +273,7 @@ impl Trial<'_> {
     /// Checks whether one of the last completions leads to a way out from here as well. PERF: thousands of tokens fill
     /// a string up to its maximum length, and each makes another value.
     fn replays(&mut self, threads: &[Thread]) -> bool {
-        let completions = core::mem::take(&mut self.outs.completions);
+        let completions = core::mem::take(&mut self.known_exits.completions);
         let leads_out = |completion: &Vec<u8>| {
             self.attempt(|this, _| {
                 let mut threads = threads.to_vec();
@@ -275,13 +285,14 @@ impl Trial<'_> {
                     this.buffers.meter.spend(REPLAY_STEPS)
                         && this.steps(core::slice::from_ref(byte), &mut threads)
                 };
-                completion.iter().all(&mut is_taken) && threads.iter().any(|thread| this.is_out(thread))
+                completion.iter().all(&mut is_taken)
+                    && threads.iter().any(|thread| this.has_known_exit(thread))
             })
         };
         let found = completions.iter().position(leads_out);
-        self.outs.completions = completions;
+        self.known_exits.completions = completions;
         if let Some(at) = found {
-            self.outs.completions[..=at].rotate_right(1);
+            self.known_exits.completions[..=at].rotate_right(1);
         }
         found.is_some()
     }
@@ -339,7 +350,7 @@ impl Trial<'_> {
 
     /// Searches for a way out in some rounds; `None` if they do not decide, or if the steps are used up.
     fn search_in(&mut self, rounds: &[(Order, usize, usize)], threads: &[Thread]) -> Option<bool> {
-        if threads.iter().any(|thread| self.is_out(thread)) {
+        if threads.iter().any(|thread| self.has_known_exit(thread)) {
             return Some(true);
         }
         let depth = self.depth(threads);
@@ -376,12 +387,12 @@ impl Trial<'_> {
             agenda: BinaryHeap::new(),
             values: Vec::new(),
             skipped: FxHashSet::default(),
-            freest: FxHashMap::default(),
+            dominating: FxHashMap::default(),
             deepest,
             is_cut: false,
             distances,
         };
-        self.go_on(&mut search, threads.to_vec(), None, (0, 0));
+        self.add_places(&mut search, threads.to_vec(), None, (0, 0));
         while let Some((_, at)) = search.agenda.pop() {
             if search.is_done(at) {
                 continue;
@@ -408,11 +419,11 @@ impl Trial<'_> {
             if !self.steps(&[byte], &mut next) {
                 continue;
             }
-            next.retain(|thread| !self.is_closed(thread));
-            if next.iter().any(|thread| self.is_out(thread)) {
+            next.retain(|thread| !self.is_in_forbidden_scope(thread));
+            if next.iter().any(|thread| self.has_known_exit(thread)) {
                 if let Some(text) = self.text.get(from..).filter(|text| text.len() <= MAX_COMPLETION_BYTES) {
-                    self.outs.completions.truncate(MAX_COMPLETIONS - 1);
-                    self.outs.completions.insert(0, text.to_vec());
+                    self.known_exits.completions.truncate(MAX_COMPLETIONS - 1);
+                    self.known_exits.completions.insert(0, text.to_vec());
                 }
                 return Round::Found;
             }
@@ -423,19 +434,21 @@ impl Trial<'_> {
             if self.text.len() - from <= BYTES_BEFORE_REPLAY && self.replays(&next) {
                 return Round::Found;
             }
-            self.go_on(&mut search, next, inside, (at, cost));
+            self.add_places(&mut search, next, inside, (at, cost));
         }
         if search.is_cut { Round::Unknown } else { Round::Nothing }
     }
 
     /// Checks whether a thread has entered a scope that must not be entered. The search itself may have begun in one.
-    fn is_closed(&self, thread: &Thread) -> bool {
+    fn is_in_forbidden_scope(&self, thread: &Thread) -> bool {
         let (mut stack, mut entered) = (thread.stack, 0);
-        while entered < 2 && !self.outs.closed.is_empty() {
+        while entered < 2 && !self.known_exits.forbidden_scopes.is_empty() {
             let Top::Frame(frame, below) = self.arena.top(stack) else { return false };
             match frame.resume() {
                 Resume::Finish => return false,
-                Resume::Scope { index, .. } => entered += usize::from(self.outs.closed.contains(&index)),
+                Resume::Scope { index, .. } => {
+                    entered += usize::from(self.known_exits.forbidden_scopes.contains(&index))
+                }
                 _ => {}
             }
             stack = below;
@@ -466,7 +479,7 @@ impl Trial<'_> {
 
     /// Adds the places of some threads. `inside` is the group of values that the last byte was part of. `from` is the
     /// place before it, and the cost up to that byte.
-    fn go_on(
+    fn add_places(
         &mut self,
         search: &mut Search,
         threads: Vec<Thread>,
@@ -474,16 +487,16 @@ impl Trial<'_> {
         from: (usize, u32),
     ) {
         let (mut skipped, mut others) = self.skip_all(threads);
-        if !search.freest.is_empty() {
-            others.retain(|thread| !self.is_bound_more(thread, search));
+        if !search.dominating.is_empty() {
+            others.retain(|thread| !self.is_dominated(thread, search));
         }
         skipped.retain(|thread| {
-            if self.is_bound_more(thread, search) {
+            if self.is_dominated(thread, search) {
                 return false;
             }
-            if let Some((at, seen)) = self.standing(thread) {
-                let all = search.freest.entry(at).or_default();
-                if all.len() < MAX_FREEST {
+            if let Some((at, seen)) = self.position_key(thread) {
+                let all = search.dominating.entry(at).or_default();
+                if all.len() < MAX_DOMINATING {
                     all.push(seen);
                 }
             }
@@ -558,16 +571,16 @@ impl Trial<'_> {
 
     /// Checks whether a thread that skipped values was at the same position before, and had seen nothing that this one
     /// has not.
-    fn is_bound_more(&self, thread: &Thread, search: &Search) -> bool {
-        let Some((at, seen)) = self.standing(thread) else { return false };
+    fn is_dominated(&self, thread: &Thread, search: &Search) -> bool {
+        let Some((at, seen)) = self.position_key(thread) else { return false };
         let is_less =
             |less: &Seen| less.iter().zip(&seen).all(|(less, more)| self.registers.extends(*more, *less));
-        search.freest.get(&at).is_some_and(|all| all.iter().any(is_less))
+        search.dominating.get(&at).is_some_and(|all| all.iter().any(is_less))
     }
 
     /// Returns the position of a thread including how many values its scopes lack, and what they have seen. If values
     /// need others, one more value may require further ones, so the seen values are then part of the position.
-    fn standing(&self, thread: &Thread) -> Option<(Box<[u32]>, Seen)> {
+    fn position_key(&self, thread: &Thread) -> Option<(Box<[u32]>, Seen)> {
         let at = thread.at.key();
         let mut key: SmallVec<[u32; 64]> =
             SmallVec::from_slice(&[(at >> 32) as u32, at as u32, thread.count.raw()]);
@@ -611,7 +624,7 @@ impl Trial<'_> {
             let text = self.text_bytes(threads);
             bytes.retain(|byte| !is_space(byte) || text.contains(*byte));
         }
-        let narrow = self.narrow_bytes(threads);
+        let restrictive = self.most_restrictive_bytes(threads);
         // Inside a string, brackets and commas are text, and the quote ends it. Opening brackets are tried last, since
         // a recursion could continue forever.
         let in_string = threads.iter().any(|thread| is_in_string(self.bound.program(), thread));
@@ -621,7 +634,7 @@ impl Trial<'_> {
             b'}' | b']' if !in_string => 4,
             b',' if !in_string => 3,
             b'{' | b'[' if !in_string => 0,
-            _ if narrow.contains(*byte) => 2,
+            _ if restrictive.contains(*byte) => 2,
             _ => 1,
         });
         bytes
@@ -629,7 +642,7 @@ impl Trial<'_> {
 
     /// Returns the bytes of the thread that accepts the fewest, if there are several threads: a required word is tried
     /// before texts that are merely allowed, of which there may be a million.
-    fn narrow_bytes(&mut self, threads: &[Thread]) -> ByteSet {
+    fn most_restrictive_bytes(&mut self, threads: &[Thread]) -> ByteSet {
         if threads.len() < 2 {
             return ByteSet::EMPTY;
         }

@@ -19,8 +19,8 @@ impl Trial<'_> {
         let (mut skipped, mut others) = (Vec::new(), Vec::new());
         let mut work: Vec<(Thread, bool)> = threads.into_iter().map(|thread| (thread, false)).collect();
         while let Some((thread, is_skipped)) = work.pop() {
-            if let Some(behind) = self.skip_value(&thread) {
-                work.extend(behind.into_iter().map(|thread| (thread, true)));
+            if let Some(after) = self.skip_value(&thread) {
+                work.extend(after.into_iter().map(|thread| (thread, true)));
             } else if let Some(next) = self.skip(&thread) {
                 work.push((next, true));
             } else {
@@ -41,7 +41,7 @@ impl Trial<'_> {
         if program.has_nested_values() && is_read_back() {
             return None;
         }
-        self.skip_quiet(thread).or_else(|| self.skip_scope(thread))
+        self.skip_without_checks(thread).or_else(|| self.skip_scope(thread))
     }
 
     /// Returns the threads after the check of a value that can still become one of infinitely many, one not seen and
@@ -53,30 +53,30 @@ impl Trial<'_> {
             At::Network(state) => Above::of(program, state),
             At::Leaf(..) => Above::new(true, self.is_infinite(thread)),
         };
-        let mut work = self.behind_value(thread, above)?;
+        let mut work = self.threads_after_value(thread, above)?;
         if !program.has_nested_values() {
             return Some(work);
         }
-        let mut behind = Vec::new();
+        let mut after = Vec::new();
         while let Some(thread) = work.pop() {
             match thread.at {
                 At::Network(state) if self.has_check_below(thread.stack) => {
-                    work.extend(self.behind_value(&thread, Above::of_infinite(program, state))?);
+                    work.extend(self.threads_after_value(&thread, Above::of_infinite(program, state))?);
                 }
-                _ => behind.push(thread),
+                _ => after.push(thread),
             }
-            if behind.len() + work.len() > MAX_FORKS {
+            if after.len() + work.len() > MAX_FORKS {
                 return None;
             }
         }
-        Some(behind)
+        Some(after)
     }
 
     /// Returns the threads after the next check on a stack, if a path leads to it on which no other check can fail and
     /// the value is one of infinitely many.
-    fn behind_value(&self, thread: &Thread, above: Above) -> Option<Vec<Thread>> {
+    fn threads_after_value(&self, thread: &Thread, above: Above) -> Option<Vec<Thread>> {
         // If the stack forks, every branch must have such a check.
-        let (mut behind, mut frames) = (Vec::new(), Vec::new());
+        let (mut after, mut frames) = (Vec::new(), Vec::new());
         let (mut work, mut stacks) = (vec![(thread.stack, above)], 0);
         while let Some((stack, above)) = work.pop() {
             stacks += 1;
@@ -91,30 +91,30 @@ impl Trial<'_> {
                         if above.infinite != Some(0) {
                             return None;
                         }
-                        behind.extend(self.checked(state).map(|(next, _)| Thread::network(next, below)));
+                        after.extend(self.checked(state).map(|(next, _)| Thread::network(next, below)));
                         continue;
                     }
                     Resume::Finish => return None,
                     _ => above.pass(self, frame),
                 }
-                if above.words.is_none() || behind.len() + work.len() > MAX_FORKS {
+                if above.words.is_none() || after.len() + work.len() > MAX_FORKS {
                     return None;
                 }
                 work.push((below, above));
             }
         }
-        Some(behind)
+        Some(after)
     }
 
     /// Returns the thread after a leaf and after machines without checks; `None` if that is a value that is checked.
-    fn skip_quiet(&self, thread: &Thread) -> Option<Thread> {
+    fn skip_without_checks(&self, thread: &Thread) -> Option<Thread> {
         let program = self.bound.program();
         let mut skipped = *thread;
         loop {
             let can_end = match skipped.at {
                 At::Leaf(..) => true,
                 At::Network(state) => {
-                    program.open().is_quiet(program, state)
+                    program.open().has_no_checks(program, state)
                         && program.exits().state(program, state) == Some(0)
                 }
             };

@@ -5,7 +5,7 @@ use core::cell::RefCell;
 use maskwright_automata::ByteSet;
 use rustc_hash::FxHashMap;
 
-use super::in_string::KnownOuts;
+use super::dead_end_cache::DeadEndCache;
 use super::registers::{Registers, Remembering};
 use crate::count::UNBOUNDED;
 use crate::leaf::Leaf;
@@ -16,7 +16,7 @@ use crate::parser::step::{self, Buffers};
 use crate::parser::thread::Thread;
 use crate::parser::waiting::{Waiting, wait};
 use crate::program::network::ScopeId;
-use crate::program::{self, Kind, NetState};
+use crate::program::{self, NetState, OnArrival};
 use crate::value;
 
 /// The state of a matcher, with the buffers to try bytes on it.
@@ -29,28 +29,28 @@ pub(crate) struct Trial<'m> {
     pub(crate) text: &'m mut Vec<u8>,
     pub(crate) searches: &'m mut SearchCache,
     pub(crate) threads: &'m [Thread],
-    pub(crate) outs: Outs,
+    pub(crate) known_exits: KnownExits,
 }
 
-/// What is known about ways out below scopes, for the duration of a trial.
-pub(crate) struct Outs {
+/// What is known about the exits below scopes, for the duration of a trial.
+pub(crate) struct KnownExits {
     /// Mark of the stacks that existed when the trial began.
     pub(super) base: Mark,
-    /// Whether there is a way out, by the stack below the scope and whether the path to it is infinite.
-    pub(super) known: RefCell<FxHashMap<(StackId, bool), bool>>,
-    /// The last completions that searches found, newest first: each is a text that leads to a place that is out.
+    /// Whether there is a known exit, by the stack below the scope and whether the path to it is infinite.
+    pub(super) below_scopes: RefCell<FxHashMap<(StackId, bool), bool>>,
+    /// The last completions that searches found, newest first: each is a text that leads to a place with a known exit.
     pub(super) completions: Vec<Vec<u8>>,
     /// Scopes that must not be entered.
-    pub(super) closed: Box<[ScopeId]>,
+    pub(super) forbidden_scopes: Box<[ScopeId]>,
 }
 
-impl Outs {
+impl KnownExits {
     pub(crate) fn new(arena: &Arena) -> Self {
         Self {
             base: arena.mark(),
-            known: RefCell::default(),
+            below_scopes: RefCell::default(),
             completions: Vec::new(),
-            closed: Box::default(),
+            forbidden_scopes: Box::default(),
         }
     }
 }
@@ -64,8 +64,8 @@ pub(crate) struct SearchCache {
     pub(super) found: FxHashMap<Box<[u32]>, bool>,
     /// Tokens that lead to dead ends: among those that end a value and begin another (`commas`), and among all
     /// (`tokens`).
-    pub(super) commas: KnownOuts,
-    pub(super) tokens: KnownOuts,
+    pub(super) commas: DeadEndCache,
+    pub(super) tokens: DeadEndCache,
 }
 
 impl SearchCache {
@@ -117,12 +117,14 @@ impl Trial<'_> {
     }
 
     /// Checks whether a thread is in a string that can continue in more than `values` ways, whichever token comes next.
-    pub(super) fn goes_on(&self, thread: &Thread, values: usize) -> bool {
-        thread.leaf().is_some_and(|(leaf, state)| self.bound.goes_on(leaf, state, thread.count, values))
+    pub(super) fn has_more_values_after_token(&self, thread: &Thread, values: usize) -> bool {
+        thread.leaf().is_some_and(|(leaf, state)| {
+            self.bound.has_more_values_after_token(leaf, state, thread.count, values)
+        })
     }
 
     /// Checks whether a thread is in a leaf that can continue in more than `values` ways now.
-    pub(super) fn has_more(&self, thread: &Thread, values: usize) -> bool {
+    pub(super) fn has_more_values(&self, thread: &Thread, values: usize) -> bool {
         let Some((leaf, state)) = thread.leaf() else { return false };
         let has_more = || match self.bound.program().leaf(leaf) {
             window @ Leaf::Window { max: UNBOUNDED, .. } => {
@@ -130,20 +132,20 @@ impl Trial<'_> {
             }
             Leaf::Window { .. } | Leaf::Text(_) => false,
         };
-        self.is_infinite(thread) || has_more() || self.goes_on_after(thread, values).is_some()
+        self.is_infinite(thread) || has_more() || self.units_with_more_values(thread, values).is_some()
     }
 
     /// Returns how many units may follow such that the current string of a thread can still continue in more than
     /// `values` ways; `None` if it cannot even now.
-    pub(super) fn goes_on_after(&self, thread: &Thread, values: usize) -> Option<u32> {
+    pub(super) fn units_with_more_values(&self, thread: &Thread, values: usize) -> Option<u32> {
         let (leaf, state) = thread.leaf()?;
-        self.bound.goes_on_after(leaf, state, thread.count, values)
+        self.bound.units_with_more_values(leaf, state, thread.count, values)
     }
 
     /// Checks whether a state is the check of a value.
     pub(super) fn is_check(&self, state: NetState) -> bool {
         match self.bound.program().place(state) {
-            program::Place::Cell(cell) => matches!(cell.kind, Kind::Check { .. }),
+            program::Place::Cell(cell) => matches!(cell.on_arrival, OnArrival::Check { .. }),
             program::Place::Done | program::Place::Node { .. } => false,
         }
     }

@@ -29,7 +29,7 @@ use super::{IndexError, IndexLimits};
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Number of pairs of atoms and rows below which waking other threads takes longer than the work. Not measured closely.
-const ALONE: usize = 1 << 20;
+const MIN_PARALLEL_PAIRS: usize = 1 << 20;
 
 /// The classes at which another target begins, with that target; 0 is the dead state.
 type ClassRow = Box<[(u32, u32)]>;
@@ -120,7 +120,7 @@ impl Classes {
     /// Translates all rows to classes; `None` if the atoms of some class lead different ways.
     fn translate(&self, rows: &Rows<'_>) -> Option<Vec<ClassRow>> {
         let make = || Scratch { target: vec![0; self.len()], atoms: vec![0; self.len()], met: Vec::new() };
-        if self.of_atom.len() * rows.len() < ALONE {
+        if self.of_atom.len() * rows.len() < MIN_PARALLEL_PAIRS {
             let mut scratch = make();
             return rows.rows().map(|row| self.translate_row(row, &mut scratch)).collect();
         }

@@ -298,7 +298,7 @@ fn sum(bytes: &[u8]) -> u128 {
         let (left, right) = two.split_at(two.len().min(MEGABYTE));
         checksum_pair(left, right).into_iter().take(two.len().div_ceil(MEGABYTE))
     };
-    let sums: Vec<u128> = if bytes.len() < ALONE {
+    let sums: Vec<u128> = if bytes.len() < MIN_PARALLEL_BYTES {
         bytes.chunks(2 * MEGABYTE).flat_map(of_two).collect()
     } else {
         bytes.par_chunks(2 * MEGABYTE).flat_map_iter(of_two).collect()
@@ -308,7 +308,7 @@ fn sum(bytes: &[u8]) -> u128 {
 
 const MEGABYTE: usize = 1 << 20;
 /// Number of bytes below which one thread sums alone.
-const ALONE: usize = 256 * MEGABYTE;
+const MIN_PARALLEL_BYTES: usize = 256 * MEGABYTE;
 
 /// Assembles an index.
 pub(super) fn write(

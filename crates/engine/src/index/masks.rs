@@ -17,11 +17,11 @@ use super::{IndexError, IndexLimits};
 
 /// Maximum number of tokens in a list, or in a difference from a base. PERF: setting a bit takes about a nanosecond,
 /// copying a base two hundred; and a base takes as much memory as 4,000 numbers.
-const FEW: u32 = 192;
+const MAX_PATCH_TOKENS: u32 = 192;
 
 /// Number of earlier bases, the next larger ones, that a new base may begin as a copy of. PERF: for a schema, setting
 /// and clearing the bits that differ is a tenth of setting all.
-const CANDIDATES: usize = 4;
+const MAX_CANDIDATES: usize = 4;
 
 /// No base: a list.
 pub(super) const NO_BASE: u32 = u32::MAX;
@@ -80,7 +80,7 @@ impl Masks {
         let writer = Writer { rows, classes, all: all_tokens };
         for number in order {
             let (ranges, size) = &all[number as usize];
-            made[number as usize] = if *size <= FEW {
+            made[number as usize] = if *size <= MAX_PATCH_TOKENS {
                 (Mask { base: NO_BASE, add: *size, remove: 0 }, writer.tokens(ranges))
             } else if let Some((base, difference)) = nearest(&bases, ranges, *size, classes, &mut steps) {
                 let (add, remove) = (writer.tokens(&difference.add), writer.tokens(&difference.remove));
@@ -134,7 +134,7 @@ struct Difference {
     remove: Vec<(u32, u32)>,
 }
 
-/// Returns the base that differs least, if it differs in at most [`FEW`] tokens.
+/// Returns the base that differs least, if it differs in at most [`MAX_PATCH_TOKENS`] tokens.
 fn nearest(
     bases: &[(Ranges, u32)],
     ranges: &[(u32, u32)],
@@ -143,7 +143,7 @@ fn nearest(
     steps: &mut usize,
 ) -> Option<(usize, Difference)> {
     let mut best: Option<(usize, Difference)> = None;
-    let mut least = FEW + 1;
+    let mut least = MAX_PATCH_TOKENS + 1;
     for (number, (base, base_size)) in bases.iter().enumerate() {
         *steps += 1;
         if size.abs_diff(*base_size) >= least {
@@ -233,7 +233,7 @@ impl Writer<'_> {
         let (first, words) = (bases.len(), self.all.len());
         let without = self.rows.tokens.len() as u32 - size;
         let (mut least, mut best, mut steps) = (size.min(without), None, 0);
-        for (number, (other, _)) in others.iter().enumerate().rev().take(CANDIDATES) {
+        for (number, (other, _)) in others.iter().enumerate().rev().take(MAX_CANDIDATES) {
             steps += other.len() + ranges.len();
             if let Some((distance, difference)) = difference(other, ranges, least, self.classes) {
                 least = distance;

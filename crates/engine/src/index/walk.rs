@@ -76,7 +76,8 @@ pub(super) fn read_rows<'l>(
     // Merging pays off if much is read. Only reading shows how much, so reading starts again with merged bytes once it
     // has taken as long as merging would.
     let trie = prepared.trie;
-    let before_merging = trie.len() * if prepared.skips.is_some() { 4 * MERGING } else { MERGING };
+    let before_merging =
+        trie.len() * if prepared.skips.is_some() { 4 * STEPS_PER_MERGED_NODE } else { STEPS_PER_MERGED_NODE };
     if let Some(rows) = (Reader { dfa, prepared }).rows(limits.steps.min(before_merging), limits)? {
         return Ok(rows);
     }
@@ -88,15 +89,15 @@ pub(super) fn read_rows<'l>(
 }
 
 /// Number of states read between checks of the limits.
-const AT_ONCE: usize = 512;
+const STATES_PER_CHECK: usize = 512;
 
 /// Number of steps before other threads help. PERF: waking them takes longer than a small index.
-const ALONE: usize = 100_000;
+const MIN_PARALLEL_STEPS: usize = 100_000;
 
 /// Number of steps of reading that take as long as merging one node of a trie. A trie that distinguishes all of ASCII
 /// becomes only slightly smaller by merging, and the knowledge of the bytes below its nodes is lost, so there it counts
 /// four times. PERF: about 100 and 6 nanoseconds on one machine.
-const MERGING: usize = 16;
+const STEPS_PER_MERGED_NODE: usize = 16;
 
 struct Reader<'d, 'l> {
     dfa: &'d Dfa,
@@ -111,7 +112,7 @@ impl<'l> Reader<'_, 'l> {
         number[self.dfa.start().index()] = FIRST;
         let (steps, mut work) = (AtomicUsize::new(0), Vec::new());
         while ends.len() < states.len() {
-            let most = if steps.load(Ordering::Relaxed) < ALONE { 8 } else { AT_ONCE };
+            let most = if steps.load(Ordering::Relaxed) < MIN_PARALLEL_STEPS { 8 } else { STATES_PER_CHECK };
             let numbered = runs.len();
             match &states[ends.len()..states.len().min(ends.len() + most)] {
                 few if few.len() <= 8 => {

@@ -19,7 +19,7 @@ impl Default for AutomatonCache {
 }
 
 /// The greatest number of tables in the cache.
-const CACHED: usize = 4_096;
+const MAX_TABLES: usize = 4_096;
 /// The bytes of an entry besides its key and its table: two words of key, a pointer, and room to grow.
 const ENTRY_BYTES: usize = 48;
 
@@ -46,7 +46,7 @@ impl AutomatonCache {
 
     /// Creates a cache that contains these tables.
     pub(crate) fn with_entries(tables: Vec<(Box<[u8]>, Arc<Automaton>)>) -> Self {
-        Self { tables: ClearingMap::new(tables, CACHED) }
+        Self { tables: ClearingMap::new(tables, MAX_TABLES) }
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<Arc<Automaton>> {

@@ -13,7 +13,7 @@ use maskwright_automata::{Dfa, DfaState};
 use rustc_hash::FxHashMap;
 
 /// Maps with more ranges than this are given up.
-const RANGES: usize = 20_000;
+const MAX_RANGES: usize = 20_000;
 
 /// The first character of each range with the range's target, ascending. The first entry is at 0.
 pub(super) type CharMap = Vec<(u32, DfaState)>;
@@ -76,7 +76,7 @@ impl<'d> Characters<'d> {
                     }
                 }
             }
-            if map.len() > RANGES {
+            if map.len() > MAX_RANGES {
                 return None;
             }
         }
@@ -107,7 +107,7 @@ impl<'d> Characters<'d> {
                 for base in (low..=last).map(base) {
                     tails.iter().for_each(|&(at, target)| add(&mut ranges, base + at, target));
                 }
-                if ranges.len() > RANGES {
+                if ranges.len() > MAX_RANGES {
                     return None;
                 }
             }

@@ -33,7 +33,7 @@ pub(crate) use text::{Next as TextNext, Text, Words};
 pub(crate) use texts::Texts;
 
 /// No text can contain all numbers with this many digits.
-const MANY_DIGITS: u32 = 16;
+const MIN_FREE_DIGITS: u32 = 16;
 
 /// A leaf as it is used at one place of a program.
 #[derive(Debug)]
@@ -159,9 +159,9 @@ impl Leaf {
             Self::Window { automaton, .. } if self.is_string() => {
                 room > 0 && self.is_bounded_string() && !automaton.live(state).is_empty()
             }
-            Self::Window { automaton, .. } => automaton
-                .digits_to_endless(state)
-                .is_some_and(|digits| room.saturating_sub(digits + automaton.longest_tail()) >= MANY_DIGITS),
+            Self::Window { automaton, .. } => automaton.digits_to_endless(state).is_some_and(|digits| {
+                room.saturating_sub(digits + automaton.longest_tail()) >= MIN_FREE_DIGITS
+            }),
         }
     }
 

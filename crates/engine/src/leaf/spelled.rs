@@ -77,7 +77,7 @@ const END: LeafState = LeafState(2);
 /// The first state of the DFA's states, beginning with its dead state 0, which is never used.
 const FIRST: u32 = 3;
 /// Larger tables are given up.
-const STATES: usize = 30_000;
+const MAX_STATES: usize = 30_000;
 
 fn text_state(state: DfaState) -> LeafState {
     if state == Dfa::DEAD { LeafState::DEAD } else { LeafState(FIRST + state.0) }
@@ -336,7 +336,7 @@ impl Speller<'_> {
 
     fn push(&mut self, row: &[(u8, u8, Step)]) -> Option<LeafState> {
         let state = self.rows.push(row);
-        (self.rows.len() <= STATES).then_some(state)
+        (self.rows.len() <= MAX_STATES).then_some(state)
     }
 }
 

@@ -141,7 +141,7 @@ impl Text {
 
     /// For a list of forbidden words: returns the bytes after which the text may still be on the list, or would
     /// complete a word.
-    pub(crate) fn on_list(&self, state: LeafState) -> ByteSet {
+    pub(crate) fn bytes_towards_words(&self, state: LeafState) -> ByteSet {
         let TextState { place, spelling, .. } = *self.states.get(state.0);
         let (Set::Except(Words(words)), false) = (&self.set, is_escape(spelling)) else {
             return self.live(state);
@@ -179,12 +179,12 @@ impl Text {
         // Outside of escapes, every byte except the opening quote is a byte of the text.
         let in_escape = is_escape(spelling);
         if spelling == BODY && byte == b'\\' {
-            return self.settle(place, target, 0);
+            return self.next_at(place, target, 0);
         }
         if !in_escape {
             let opening = spelling == json_string().start();
             let place = if opening { Some(place) } else { self.advance(place, byte) };
-            return self.settle_option(place, target);
+            return self.next_at_option(place, target);
         }
         self.next_in_escape(place, spelling, digits, target, byte)
     }
@@ -208,9 +208,9 @@ impl Text {
         // Directly after the backslash: a letter that represents a character, or `u`.
         if json_string().step(BODY, b'\\').target() == spelling {
             return if target == BODY {
-                self.settle_option(self.advance(place, simple), BODY)
+                self.next_at_option(self.advance(place, simple), BODY)
             } else {
-                self.settle(place, target, 0)
+                self.next_at(place, target, 0)
             };
         }
         let digits = match char::from(byte).to_digit(16) {
@@ -218,7 +218,7 @@ impl Text {
             None => digits,
         };
         if target != BODY {
-            return self.settle(place, target, digits);
+            return self.next_at(place, target, digits);
         }
         let Some(c) = decode(digits) else { return Next::Dead };
         let mut buffer = [0; 4];
@@ -226,18 +226,18 @@ impl Text {
         for &byte in c.encode_utf8(&mut buffer).as_bytes() {
             at = at.and_then(|place| self.advance(place, byte));
         }
-        self.settle_option(at, BODY)
+        self.next_at_option(at, BODY)
     }
 
-    fn settle_option(&self, place: Option<Place>, spelling: LeafState) -> Next {
+    fn next_at_option(&self, place: Option<Place>, spelling: LeafState) -> Next {
         match (place, &self.set) {
-            (Some(place), _) => self.settle(place, spelling, 0),
+            (Some(place), _) => self.next_at(place, spelling, 0),
             (None, Set::Except(_)) => Next::Plain(spelling),
             (None, Set::Within(_)) => Next::Dead,
         }
     }
 
-    fn settle(&self, place: Place, spelling: LeafState, digits: u32) -> Next {
+    fn next_at(&self, place: Place, spelling: LeafState, digits: u32) -> Next {
         if let Set::Except(words) = &self.set
             && is_escape(spelling)
             && !completions(spelling, digits).into_iter().any(|range| words.goes_on(place, range))

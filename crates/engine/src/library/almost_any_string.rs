@@ -141,11 +141,11 @@ pub(crate) fn read(
     bytes: &Bytes,
     inner: &Words,
 ) -> Option<LeafTokens> {
-    let standing = Standing { state, plain: distances.plain[state.index()], units: 0 };
+    let start = WalkState { state, plain: distances.plain[state.index()], units: 0 };
     let boundaries = Boundaries::default();
     let (closing, removed) = (Vec::new(), Vec::new());
     let mut reader = SideBySide { automaton, distances, bytes, boundaries, closing, removed, visits: 0 };
-    if !reader::read(trie, Trie::ROOT, standing, &mut reader) {
+    if !reader::read(trie, Trie::ROOT, start, &mut reader) {
         return None;
     }
     let SideBySide { closing, removed, boundaries, .. } = reader;
@@ -170,17 +170,17 @@ struct SideBySide<'r> {
 }
 
 #[derive(Clone, Copy)]
-struct Standing {
+struct WalkState {
     state: LeafState,
     plain: LeafState,
     units: u32,
 }
 
 impl Reader for SideBySide<'_> {
-    type State = Standing;
+    type State = WalkState;
 
     #[inline]
-    fn take(&mut self, before: &mut Standing, node: &Visited<'_>) -> Next<Standing> {
+    fn take(&mut self, before: &mut WalkState, node: &Visited<'_>) -> Next<WalkState> {
         self.visits += 1;
         if self.visits > tuning().almost_any_nodes {
             return Next::Stop;
@@ -210,6 +210,6 @@ impl Reader for SideBySide<'_> {
             return Next::Past;
         }
         let units = before.units + u32::from(step.action() == Action::Unit);
-        Next::Below(Standing { state, plain: plain.target(), units })
+        Next::Below(WalkState { state, plain: plain.target(), units })
     }
 }

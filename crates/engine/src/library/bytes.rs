@@ -97,7 +97,7 @@ impl Default for GroupedKinds {
 
 impl From<Kinds> for GroupedKinds {
     fn from(kinds: Kinds) -> Self {
-        let (mut all, mut some) = (WHATEVER, WHATEVER);
+        let (mut all, mut some) = (PATH_FLAGS, PATH_FLAGS);
         for (group, members) in (0..).zip(&GROUPS) {
             all |= u32::from(members.without(kinds).is_empty()) << group;
             some |= u32::from(!members.and(kinds).is_empty()) << group;
@@ -107,8 +107,8 @@ impl From<Kinds> for GroupedKinds {
 }
 
 /// The kinds of each group.
-static GROUPS: [Kinds; ALONE.len() + 11] = {
-    let mut groups = [Kinds { ascii: 0, longer: 0 }; ALONE.len() + 11];
+static GROUPS: [Kinds; SINGLE_CHARACTERS.len() + 11] = {
+    let mut groups = [Kinds { ascii: 0, longer: 0 }; SINGLE_CHARACTERS.len() + 11];
     let mut byte = 1;
     while byte < 0x80 {
         groups[group(byte) as usize].ascii |= 1 << byte;
@@ -119,13 +119,13 @@ static GROUPS: [Kinds; ALONE.len() + 11] = {
 };
 
 /// Characters that form a group each.
-const ALONE: &[u8; 18] = b" \n\t\r\"\\'_-.,:;/()[]";
+const SINGLE_CHARACTERS: &[u8; 18] = b" \n\t\r\"\\'_-.,:;/()[]";
 
 /// Returns the group of a byte.
 const fn group(byte: u8) -> u32 {
     let mut at = 0;
-    while at < ALONE.len() {
-        if ALONE[at] == byte {
+    while at < SINGLE_CHARACTERS.len() {
+        if SINGLE_CHARACTERS[at] == byte {
             return at as u32;
         }
         at += 1;
@@ -143,7 +143,7 @@ const fn group(byte: u8) -> u32 {
         0..0x20 | 0x7F => 9,
         _ => 10,
     };
-    ALONE.len() as u32 + group
+    SINGLE_CHARACTERS.len() as u32 + group
 }
 
 /// The path to a node is not text: it is no prefix of UTF-8, or contains a zero.
@@ -153,7 +153,7 @@ const INSIDE: u32 = 1 << 30;
 /// Something below a node is not text.
 const NO_TEXT_BELOW: u32 = 1 << 31;
 /// The flags of the path to a node, as opposed to those of the nodes below it.
-const WHATEVER: u32 = PATH_IS_NO_TEXT | INSIDE;
+const PATH_FLAGS: u32 = PATH_IS_NO_TEXT | INSIDE;
 
 /// The first bytes of characters beyond ASCII.
 const FIRST_LEAD: u8 = 0xC2;
@@ -188,7 +188,7 @@ pub(crate) struct Bytes {
     /// For each first byte of a character beyond ASCII, the tokens that contain it.
     with_longer: Vec<Box<[u32]>>,
     /// The tokens that are no prefix of a text without zeros.
-    ill: Box<[u32]>,
+    not_text: Box<[u32]>,
     /// For each bit of [`class`], the tokens with such a byte.
     with: Vec<Box<[u32]>>,
     /// For each number of characters, the tokens with at most this many, and at least one byte.
@@ -223,7 +223,7 @@ impl Bytes {
         let words = vocabulary.size().div_ceil(32);
         let mut with = vec![vec![0u32; words]; 128];
         let mut with_longer = vec![vec![0u32; words]; LEADS];
-        let mut ill = vec![0u32; words];
+        let mut not_text = vec![0u32; words];
         let mut no_longer = vec![vec![0u32; words]; vocabulary.max_token_bytes() + 1];
         for (token, bytes) in vocabulary.ordinary().filter(|(_, bytes)| !bytes.is_empty()) {
             let (word, bit) = (token.index() / 32, 1 << (token.index() % 32));
@@ -235,7 +235,7 @@ impl Bytes {
                 }
             }
             if bytes.iter().try_fold(0, |place, &byte| utf8(place, byte)).is_none() {
-                ill[word] |= bit;
+                not_text[word] |= bit;
             }
         }
         for length in 1..no_longer.len() {
@@ -253,7 +253,7 @@ impl Bytes {
             with_any: boxed(with_any(&with, &with_longer)),
             with: boxed(with),
             with_longer: boxed(with_longer),
-            ill: ill.into(),
+            not_text: not_text.into(),
             no_longer: boxed(no_longer),
             lengths,
         }
@@ -312,7 +312,7 @@ impl Bytes {
         let mut words = self.no_longer[self.longest()].to_vec();
         let mut remove =
             |tokens: &[u32]| words.iter_mut().zip(tokens).for_each(|(word, tokens)| *word &= !tokens);
-        remove(&self.ill);
+        remove(&self.not_text);
         // Zero is in no text. Eight kinds are removed at once where none of them is wanted.
         let wanted = (0..16)
             .map(|at| ((kinds.ascii | 1) >> (at * 8)) as u8)
@@ -384,7 +384,7 @@ impl Bytes {
         size_of_val(&*self.nodes)
             + size_of_val(&*self.groups)
             + self.lengths.len() * 2
-            + bitsets.chain([&self.ill]).map(|words| size_of_val(&**words)).sum::<usize>()
+            + bitsets.chain([&self.not_text]).map(|words| size_of_val(&**words)).sum::<usize>()
     }
 }
 
@@ -424,7 +424,7 @@ fn nodes(trie: &Trie) -> (Box<[Below]>, Box<[u32]>) {
             all.height = all.height.max(below.height.saturating_add(1).min(254));
             // Continuation bytes belong to the kind of the first byte.
             let begins = u32::from(begins_character(byte)) << group(byte);
-            some |= groups[child.index()] & !WHATEVER | begins;
+            some |= groups[child.index()] & !PATH_FLAGS | begins;
         }
         nodes[node.index()] = all;
         groups[node.index()] = some;

@@ -31,9 +31,9 @@ use crate::program::network::{Callee, MachineId, Network, Node, NodeId};
 use crate::program::{NetState, Place, Program};
 
 /// In networks with more nodes, literals are spelled byte by byte.
-const LARGE: usize = 400_000;
+const MAX_NODES_FOR_TOKENS: usize = 400_000;
 /// The greatest number of nodes that are visited to find the tokens that begin at one of them.
-const SPELLING: usize = 96;
+const MAX_SPELLING_NODES: usize = 96;
 
 /// The distances of one program with one vocabulary.
 #[derive(Debug)]
@@ -251,9 +251,9 @@ impl<'n> NodeSearch<'n> {
 
 /// Finds the nodes that one token leads to from a byte node, along bytes and splits.
 fn spellings(network: &Network, trie: &Trie, from: NodeId, mut found: impl FnMut(NodeId)) {
-    let is_large = network.nodes.len() > LARGE;
+    let is_large = network.nodes.len() > MAX_NODES_FOR_TOKENS;
     let mut work = vec![(from, Trie::ROOT)];
-    let mut left = SPELLING;
+    let mut left = MAX_SPELLING_NODES;
     while let Some((node, place)) = work.pop().filter(|_| left > 0) {
         left -= 1;
         match network.nodes[node.index()] {

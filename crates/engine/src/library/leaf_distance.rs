@@ -18,13 +18,13 @@ use crate::program::{At, LeafId, Program};
 /// The end cannot be reached.
 pub(crate) const NEVER: u32 = u32::MAX;
 /// The greatest number of states of a leaf that a search visits.
-const SEARCH: usize = 20_000;
+const MAX_SEARCH_STATES: usize = 20_000;
 /// The greatest number of searched distances that are kept.
-const SEARCHED: usize = 1 << 20;
+const MAX_KEPT_DISTANCES: usize = 1 << 20;
 /// The greatest number of distances in a leaf's table.
-const TABLE: usize = 1 << 20;
+const MAX_TABLE_DISTANCES: usize = 1 << 20;
 /// Vocabularies up to this size are searched token by token.
-const SMALL: usize = 8_192;
+const MAX_SMALL_VOCABULARY: usize = 8_192;
 /// The bytes that occur in UTF-8.
 const UTF8: [(u8, u8); 2] = [(0x00, 0xBF), (0xC2, 0xF4)];
 
@@ -48,7 +48,7 @@ impl LeafDistances {
         let mut singles = ByteSet::EMPTY;
         (0..=u8::MAX).filter(is_token).for_each(|byte| singles.insert(byte));
         let lacks = !UTF8.iter().all(|(low, high)| ByteSet::range(*low, *high).is_subset(&singles));
-        let tokens = (lacks && vocabulary.len() <= SMALL)
+        let tokens = (lacks && vocabulary.len() <= MAX_SMALL_VOCABULARY)
             .then(|| vocabulary.spelled().map(|(_, bytes)| bytes.into()).collect::<Box<[Box<[u8]>]>>());
         let mut known: FxHashMap<*const Automaton, usize> = FxHashMap::default();
         let mut leaves: Vec<Option<Table>> = Vec::new();
@@ -63,7 +63,7 @@ impl LeafDistances {
             };
             leaves.push(table);
         }
-        Self { leaves: leaves.into(), searched: ClearingMap::new([], SEARCHED), singles, tokens }
+        Self { leaves: leaves.into(), searched: ClearingMap::new([], MAX_KEPT_DISTANCES), singles, tokens }
     }
 
     /// Returns the bytes that are tokens.
@@ -147,7 +147,7 @@ impl LeafDistances {
         }
         let marks = ByteSet::byte(b'"').union(ByteSet::byte(b'\\'));
         let other = ByteSet::range(b' ', b'~').intersection(self.singles).difference(marks);
-        if other.difference(text.on_list(state)).is_empty() { NEVER } else { 2 }
+        if other.difference(text.bytes_towards_words(state)).is_empty() { NEVER } else { 2 }
     }
 
     /// Searches for the end of a leaf, breadth-first.
@@ -166,7 +166,7 @@ impl LeafDistances {
             if is_end(program, leaf, state, count) {
                 return tokens;
             }
-            if seen.len() > SEARCH {
+            if seen.len() > MAX_SEARCH_STATES {
                 return NEVER;
             }
             for next in self.moves(program, leaf, state, count) {
@@ -230,7 +230,7 @@ impl Table {
         let edges = Edges::of(automaton, bytes);
         let mut table = Self { rows: Vec::new(), farthest: Vec::new(), even: None };
         table.push(Self::first(automaton, &edges));
-        while !table.reaches(min) && table.rows.len() * automaton.len() < TABLE {
+        while !table.reaches(min) && table.rows.len() * automaton.len() < MAX_TABLE_DISTANCES {
             table.add(&edges);
         }
         table

@@ -149,7 +149,7 @@ impl Gathered {
 }
 
 /// The state of the leaf after a node.
-struct Standing {
+struct WalkState {
     node: TrieNode,
     state: LeafState,
     units: u32,
@@ -208,7 +208,7 @@ pub(super) fn read(
 ) -> Boundaries {
     let (first, longest) = known.as_ref().map_or((Kinds::default(), 0), |known| (known.kinds, known.longest));
     let passed_by = known.as_ref().map_or(first, |known| first.or(known.dead));
-    let start = Standing {
+    let start = WalkState {
         node: from,
         state,
         units: 0,
@@ -246,10 +246,10 @@ struct LeafReader<'r, F> {
 }
 
 impl<F: Found> Reader for LeafReader<'_, F> {
-    type State = Standing;
+    type State = WalkState;
 
     #[inline]
-    fn take(&mut self, before: &mut Standing, node: &Visited<'_>) -> Next<Standing> {
+    fn take(&mut self, before: &mut WalkState, node: &Visited<'_>) -> Next<WalkState> {
         let (automaton, longest) = (self.automaton, self.longest);
         let step = automaton.step(before.state, node.byte);
         if step.is_dead() {
@@ -290,7 +290,7 @@ impl<F: Found> Reader for LeafReader<'_, F> {
             }
         }
         let may_end = automaton.is_accepting(state);
-        Next::Below(Standing { node: node.node, state, units, characters, closed, looping, may_end })
+        Next::Below(WalkState { node: node.node, state, units, characters, closed, looping, may_end })
     }
 }
 

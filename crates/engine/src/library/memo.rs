@@ -47,9 +47,11 @@ impl Difference {
     fn new(words: &[u32], base: &Words) -> Self {
         let (mut more, mut less) = (Vec::new(), Vec::new());
         // PERF: nearly all chunks are equal, and are compared with the processor's widest instructions.
-        for (chunk, (words, base)) in words.chunks(CHUNK).zip(base.chunks(CHUNK)).enumerate() {
+        for (chunk, (words, base)) in
+            words.chunks(WORDS_PER_CHUNK).zip(base.chunks(WORDS_PER_CHUNK)).enumerate()
+        {
             if words != base {
-                let first = (chunk * CHUNK * 32) as u32;
+                let first = (chunk * WORDS_PER_CHUNK * 32) as u32;
                 more.extend(ones(words.iter().zip(base).map(|(a, b)| a & !b)).map(|token| first + token));
                 less.extend(ones(words.iter().zip(base).map(|(a, b)| b & !a)).map(|token| first + token));
             }
@@ -75,11 +77,11 @@ impl Difference {
 struct Bases(Vec<Words>);
 
 /// The number of words that are compared at a time.
-const CHUNK: usize = 16;
+const WORDS_PER_CHUNK: usize = 16;
 
 /// Returns the greatest number of tokens of a difference. PERF: this is a sixteenth of a bitset; longer differences
 /// made warm masks slow.
-pub(crate) fn most_more(words: usize) -> usize {
+pub(crate) fn max_difference(words: usize) -> usize {
     words / 16
 }
 
@@ -89,7 +91,7 @@ impl Bases {
         if !tuning().has(FastPath::MaskDifferences) {
             return Difference { base: words.into(), more: Box::default(), less: Box::default() };
         }
-        let mut most = most_more(words.len());
+        let mut most = max_difference(words.len());
         let mut nearest = None;
         for base in &self.0 {
             if let Some(distance) = distance(words, base, most) {
@@ -101,7 +103,7 @@ impl Bases {
         }
         let difference = nearest.map(|base| Difference::new(words, base));
         if let Some(difference) = difference
-            && difference.more.len() + difference.less.len() <= most_more(words.len())
+            && difference.more.len() + difference.less.len() <= max_difference(words.len())
             && may_take(FastPath::MaskDifferences)
         {
             return difference;
@@ -228,7 +230,7 @@ impl Asked {
     const NOTHING: Self = Self(0);
     const EVERYTHING: Self = Self(u32::MAX);
     /// With more questions than this, the whole set of words is the key.
-    const MOST: usize = 32;
+    const MAX_QUESTIONS: usize = 32;
 }
 
 impl Look {
@@ -326,7 +328,7 @@ impl Memo {
             all.extend_from_slice(&new);
             all.sort_unstable();
             all.dedup();
-            let after = if all.len() > Asked::MOST || all.contains(&Question::Everything) {
+            let after = if all.len() > Asked::MAX_QUESTIONS || all.contains(&Question::Everything) {
                 Asked::EVERYTHING
             } else {
                 Asked(self.questions.number(&all))

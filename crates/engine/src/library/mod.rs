@@ -30,7 +30,7 @@ pub(crate) use self::distance::{Distances, ToEnd};
 pub(crate) use self::leaf_distance::NEVER;
 pub(crate) use self::leaf_tokens::{Boundaries, LeafTokens, NumberedTrie, SuffixSource, Tokens};
 pub(crate) use self::memo::{
-    Answer, AnswerId, Difference, Key, LineNodeId, Look, Memo, MemoId, Part, most_more,
+    Answer, AnswerId, Difference, Key, LineNodeId, Look, Memo, MemoId, Part, max_difference,
 };
 pub(crate) use self::new_values::NewValues;
 pub use self::save::LoadError as LibraryLoadError;
@@ -171,7 +171,7 @@ impl BoundProgram {
 
     /// Like [`Self::entry_below`], but returns an entry only if it is known or worth computing: if few bytes are live
     /// in the state, or if it is requested for the n-th time (`times`).
-    pub(crate) fn entry_below_if_worth(
+    pub(crate) fn entry_below_if_frequent(
         &self,
         leaf: LeafId,
         state: LeafState,
@@ -184,20 +184,26 @@ impl BoundProgram {
         if bound.is_narrow(state) {
             return Some(bound.entry_below(state, trie, number, node, &self.library));
         }
-        bound.entry_below_if_worth(state, trie, number, node, times, &self.library)
+        bound.entry_below_if_frequent(state, trie, number, node, times, &self.library)
     }
 
     /// Checks whether, after any one token, a string can still be completed in more than `values` ways, so that one of
     /// them is new.
-    pub(crate) fn goes_on(&self, leaf: LeafId, state: LeafState, count: Count, values: usize) -> bool {
+    pub(crate) fn has_more_values_after_token(
+        &self,
+        leaf: LeafId,
+        state: LeafState,
+        count: Count,
+        values: usize,
+    ) -> bool {
         // A token may use up some of the room at once.
         let reach = self.distant(leaf).saturating_sub(self.automata[leaf.index()].automaton().longest_tail());
-        self.goes_on_after(leaf, state, count, values).is_some_and(|units| units >= reach)
+        self.units_with_more_values(leaf, state, count, values).is_some_and(|units| units >= reach)
     }
 
     /// Returns a number of units: after any text that takes at most this many and leaves the leaf open, the string can
     /// still be completed in more than `values` ways. Returns `None` if it cannot even now.
-    pub(crate) fn goes_on_after(
+    pub(crate) fn units_with_more_values(
         &self,
         leaf: LeafId,
         state: LeafState,

@@ -1,7 +1,7 @@
 //! Computes the cost of a value that must be new.
 //!
 //! A value that must differ from those already seen may have to be longer than the shortest value. An upper bound on
-//! how much longer is computed once for the leaf of such values: if more than [`SEEN`] texts have at most this many
+//! how much longer is computed once for the leaf of such values: if more than [`MAX_SEEN_VALUES`] texts have at most this many
 //! bytes, one of them is new.
 //!
 //! ```text
@@ -22,13 +22,13 @@ use crate::program::network::{Callee, Node, NodeId};
 use crate::program::{LeafId, Program};
 
 /// The number of values of a scope that may have been seen.
-pub(crate) const SEEN: u32 = 4_096;
+pub(crate) const MAX_SEEN_VALUES: u32 = 4_096;
 /// Tables with more states are not measured.
-const STATES: usize = 512;
+const MAX_STATES: usize = 512;
 /// The greatest number of bytes beyond the shortest value for which new values are looked for.
-const LONGEST: usize = 64;
+const MAX_EXTRA_BYTES: usize = 64;
 /// The greatest number of prefixes of seen values that are examined.
-const BEGINNINGS: usize = 4_096;
+const MAX_PREFIXES: usize = 4_096;
 
 /// The cost of a new value of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +45,13 @@ pub(crate) struct NewValues {
     leaves: FxHashMap<LeafId, Cost>,
     checks: FxHashMap<NodeId, LeafId>,
     /// Whether the cost of every value that must be new is known.
-    is_whole: bool,
+    covers_all_checks: bool,
 }
 
 impl NewValues {
     pub(super) fn of(program: &Program, distances: &LeafDistances) -> Self {
         let network = program.network();
-        let mut values = Self { is_whole: !network.nested_values, ..Self::default() };
+        let mut values = Self { covers_all_checks: !network.nested_values, ..Self::default() };
         if network.scopes.is_empty() {
             return values;
         }
@@ -68,15 +68,15 @@ impl NewValues {
             });
             match leaf {
                 Some(leaf) => drop(values.checks.insert(at, leaf)),
-                None => values.is_whole = false,
+                None => values.covers_all_checks = false,
             }
         }
         values
     }
 
     /// Checks whether the cost of every value that must be new is known.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.is_whole
+    pub(crate) fn covers_all_checks(&self) -> bool {
+        self.covers_all_checks
     }
 
     /// Returns an upper bound on the number of tokens that write a new value at a check.
@@ -105,12 +105,12 @@ impl NewValues {
         };
         // Breadth-first along the values that were seen: any other byte leads away from all of them.
         let mut best = NEVER;
-        let (mut level, mut depth, mut looked) = (vec![(place, rests)], 0u32, 0);
-        while !level.is_empty() && depth + 1 < best && looked < BEGINNINGS {
+        let (mut level, mut depth, mut visited) = (vec![(place, rests)], 0u32, 0);
+        while !level.is_empty() && depth + 1 < best && visited < MAX_PREFIXES {
             let mut next = Vec::new();
             depth += 1;
             for (place, rests) in level {
-                looked += 1;
+                visited += 1;
                 for byte in plain_bytes().intersection(distances.singles()).iter() {
                     let Some(place) = after(program, place, byte) else { continue };
                     let seen = rests.iter().filter(|rest| rest.first() == Some(&byte));
@@ -158,10 +158,10 @@ fn measure(program: &Program, distances: &LeafDistances, id: LeafId) -> Option<C
     (whole < NEVER).then_some(Cost { whole: whole + more, more })
 }
 
-/// Computes for each state a length such that more than [`SEEN`] different strings of at most this length are
+/// Computes for each state a length such that more than [`MAX_SEEN_VALUES`] different strings of at most this length are
 /// reachable.
 fn lengths(automaton: &Automaton, bytes: ByteSet) -> Option<Vec<Option<u32>>> {
-    if automaton.len() > STATES {
+    if automaton.len() > MAX_STATES {
         return None;
     }
     let targets = |state: LeafState, among: ByteSet| {
@@ -190,9 +190,9 @@ fn lengths(automaton: &Automaton, bytes: ByteSet) -> Option<Vec<Option<u32>>> {
         .collect();
     let mut sum = count.clone();
     let mut found = vec![None; automaton.len()];
-    for length in 0..LONGEST as u32 {
+    for length in 0..MAX_EXTRA_BYTES as u32 {
         for state in 0..automaton.len() {
-            if sum[state] > SEEN && found[state].is_none() {
+            if sum[state] > MAX_SEEN_VALUES && found[state].is_none() {
                 found[state] = Some(length);
             }
         }

@@ -24,11 +24,11 @@ use crate::leaf::{Action, Automaton, LeafState};
 use crate::tuning::tuning;
 
 /// The greatest number of characters that can be requested. Few tokens are longer.
-pub(crate) const LONGEST: u8 = 16;
+pub(crate) const MAX_CHARS: u8 = 16;
 /// A first byte whose characters lead to more states than this is left out.
-const ENDS: usize = 4;
+const MAX_ENDS: usize = 4;
 /// The number of states that are found without hashing; a power of two.
-const RECENT: usize = 8;
+const RECENT_STATES: usize = 8;
 
 /// What is known of the states of one automaton.
 #[derive(Debug, Default)]
@@ -40,12 +40,12 @@ pub(crate) struct SafeChars {
     /// The characters that lead from a state back to it.
     loops: FxHashMap<LeafState, GroupedKinds>,
     /// The loops of some recent states. PERF: a walk asks at every node, and alternates between a few states.
-    recent: [(LeafState, GroupedKinds); RECENT],
+    recent: [(LeafState, GroupedKinds); RECENT_STATES],
     /// By state and position within a character: the states in which characters end, or `None` if some character dies.
     ends: FxHashMap<(LeafState, u8), Option<Ends>>,
 }
 
-type Ends = SmallVec<[LeafState; ENDS]>;
+type Ends = SmallVec<[LeafState; MAX_ENDS]>;
 
 /// Characters that keep a state alive for ever, and characters on which all the states die that the former lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl SafeChars {
     /// none does: see [`Automaton::unit`].
     #[inline]
     pub(crate) fn loops(&mut self, automaton: &Automaton, state: LeafState) -> &GroupedKinds {
-        let at = state.index() % RECENT;
+        let at = state.index() % RECENT_STATES;
         if self.recent[at].0 != state {
             self.recent[at] = (state, self.find_loops(automaton, state));
         }
@@ -156,7 +156,7 @@ impl SafeChars {
     }
 
     /// Returns characters of which every text of up to `count` keeps the automaton alive, from a state between two of
-    /// them. `count` is at most [`LONGEST`].
+    /// them. `count` is at most [`MAX_CHARS`].
     pub(crate) fn kinds(&mut self, automaton: &Automaton, state: LeafState, count: u8) -> Kinds {
         if count == 0 {
             return Kinds::ALL;
@@ -248,7 +248,7 @@ impl SafeChars {
                     ends.push(end);
                 }
             }
-            if ends.len() > ENDS {
+            if ends.len() > MAX_ENDS {
                 return None;
             }
         }

@@ -65,10 +65,10 @@ struct Extended {
 }
 
 /// The greatest number of automata. Beyond it, all of them are forgotten; programs in use keep theirs.
-const KEPT: usize = 4_096;
-const EXTENDED: usize = 1_024;
+const MAX_AUTOMATA: usize = 4_096;
+const MAX_EXTENDED: usize = 1_024;
 /// The greatest number of states and nodes for which the moves of tokens are kept.
-const MOVES: usize = 65_536;
+const MAX_MOVES: usize = 65_536;
 
 impl Library {
     /// Creates an empty library, except for what every JSON document needs.
@@ -83,10 +83,10 @@ impl Library {
             bytes: Bytes::of(&vocabulary),
             whole: ValueTokens::of(&vocabulary),
             vocabulary,
-            automata: ClearingMap::new(known.into_iter().map(by_address), KEPT),
-            below: ClearingMap::new([], KEPT),
+            automata: ClearingMap::new(known.into_iter().map(by_address), MAX_AUTOMATA),
+            below: ClearingMap::new([], MAX_AUTOMATA),
             unions: ClearingMap::new([], tuning().kept_unions),
-            extended: ClearingMap::new([], EXTENDED),
+            extended: ClearingMap::new([], MAX_EXTENDED),
             bitsets: ClearingMap::new([], tuning().kept_bitsets),
             string_body: OnceLock::new(),
             order: OnceLock::new(),
@@ -134,7 +134,7 @@ impl Library {
     /// that still use some are their only owners, and [`Self::heap_bytes`] does not count them.
     pub fn is_nearly_full(&self) -> bool {
         let automata = self.automata.read();
-        automata.len() >= KEPT / 4 * 3
+        automata.len() >= MAX_AUTOMATA / 4 * 3
     }
 
     /// Returns all automata with what is known of them.
@@ -303,16 +303,16 @@ struct TriePart {
     key: PartKey,
     /// Boxed, because most parts are requested once or twice and never read.
     entry: OnceLock<Box<LeafTokens>>,
-    wanted: Wanted,
+    requests: RequestCount,
 }
 
 /// Counts the requests for the entry of a state. Computing it takes about four times as long as a walk from the state
 /// and what follows it in one place. So it is computed on the fourth request, or on the second where there are many
 /// tokens.
 #[derive(Debug, Default)]
-struct Wanted(AtomicU8);
+struct RequestCount(AtomicU8);
 
-impl Wanted {
+impl RequestCount {
     fn is_enough(&self, times: u8) -> bool {
         let before = self.0.load(Ordering::Relaxed);
         if before + 1 < times {
@@ -398,8 +398,8 @@ impl BoundAutomaton {
             safe_chars: Mutex::default(),
             equivalences: Mutex::default(),
             parts: Store::new(),
-            moves: ClearingMap::new([], MOVES),
-            ample: ClearingMap::new([], KEPT),
+            moves: ClearingMap::new([], MAX_MOVES),
+            ample: ClearingMap::new([], MAX_AUTOMATA),
             texts: OnceLock::new(),
             measured: Measured { bytes: AtomicUsize::new(0), is_old: AtomicBool::new(true) },
         }
@@ -431,7 +431,7 @@ impl BoundAutomaton {
 
     /// Like [`Self::entry_below`], but returns an entry only if it is known already or requested for the n-th time
     /// (`times`).
-    pub(crate) fn entry_below_if_worth(
+    pub(crate) fn entry_below_if_frequent(
         &self,
         state: LeafState,
         trie: &Trie,
@@ -441,8 +441,8 @@ impl BoundAutomaton {
         library: &Library,
     ) -> Option<&LeafTokens> {
         let part = self.part((number, node, state));
-        let is_worth = part.entry.get().is_some() || part.wanted.is_enough(times);
-        is_worth.then(|| self.part_entry(part, trie, library))
+        let is_frequent = part.entry.get().is_some() || part.requests.is_enough(times);
+        is_frequent.then(|| self.part_entry(part, trie, library))
     }
 
     fn part_entry<'p>(&self, part: &'p TriePart, trie: &Trie, library: &Library) -> &'p LeafTokens {
@@ -460,7 +460,7 @@ impl BoundAutomaton {
     fn part(&self, key: PartKey) -> &TriePart {
         self.measured.used();
         let hash = |key: &PartKey| FxBuildHasher.hash_one(key);
-        let make = || TriePart { key, entry: OnceLock::new(), wanted: Wanted::default() };
+        let make = || TriePart { key, entry: OnceLock::new(), requests: RequestCount::default() };
         let found = self.parts.intern(hash(&key), |part| part.key == key, |part| hash(&part.key), make);
         self.parts.get(found)
     }

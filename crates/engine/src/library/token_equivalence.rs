@@ -26,9 +26,9 @@ use crate::leaf::{Automaton, LeafState, Step};
 use crate::tuning::tuning;
 
 /// A footprint is computed only if the two states agree for this many bytes.
-const SHORT: usize = 6;
+const PRECHECK_BYTES: usize = 6;
 /// The greatest number of nodes of the trie that are visited for a footprint.
-const NODES: usize = 32_768;
+const MAX_FOOTPRINT_NODES: usize = 32_768;
 
 /// The states of one automaton that may have equivalents.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Equivalences {
     footprints: FxHashMap<LeafState, Option<Footprint>>,
     /// The number of further footprints that may be computed without success. Where states have no equivalents, looking
     /// for them should cost little.
-    patience: u32,
+    failures_left: u32,
 }
 
 impl Default for Equivalences {
@@ -47,7 +47,7 @@ impl Default for Equivalences {
         Self {
             recent: SmallVec::new(),
             footprints: FxHashMap::default(),
-            patience: tuning().equivalence_failures,
+            failures_left: tuning().equivalence_failures,
         }
     }
 }
@@ -74,27 +74,27 @@ impl Equivalences {
         is_known: impl Fn(LeafState) -> bool,
         reading: &mut Reading<'_>,
     ) -> Option<LeafState> {
-        if self.patience == 0 || !reading.is_worth_while(state) {
+        if self.failures_left == 0 || !reading.has_many_tokens(state) {
             return None;
         }
         let known = self.recent.iter().copied().filter(|&other| is_known(other));
         for other in known.collect::<SmallVec<[LeafState; 4]>>() {
-            let is_alike = || reading.compared().are_alike((other, state), SHORT, |_| true);
+            let is_alike = || reading.compared().are_alike((other, state), PRECHECK_BYTES, |_| true);
             if !self.footprints.contains_key(&other) && !is_alike() {
                 continue;
             }
             let footprint = self.footprints.entry(other).or_insert_with(|| {
-                self.patience -= 1;
+                self.failures_left -= 1;
                 reading.footprint(other)
             });
             let is_alike = |footprint: &Footprint| {
                 reading.compared().are_alike((other, state), usize::MAX, |state| footprint[state.index()])
             };
             if footprint.as_ref().is_some_and(is_alike) {
-                self.patience = self.patience.max(tuning().equivalence_failures);
+                self.failures_left = self.failures_left.max(tuning().equivalence_failures);
                 return Some(other);
             }
-            if self.patience == 0 {
+            if self.failures_left == 0 {
                 return None;
             }
         }
@@ -113,7 +113,7 @@ impl Equivalences {
 
 impl Reading<'_> {
     /// Checks whether many tokens have a first byte that is live in a state.
-    fn is_worth_while(&self, state: LeafState) -> bool {
+    fn has_many_tokens(&self, state: LeafState) -> bool {
         let nodes = self.trie.children(Trie::ROOT);
         let live = nodes.filter(|&node| self.automaton.live(state).contains(self.trie.byte(node)));
         let tokens =
@@ -169,7 +169,7 @@ impl Reader for Footsteps<'_> {
     #[inline]
     fn take(&mut self, before: &mut LeafState, node: &Visited<'_>) -> Next<LeafState> {
         self.nodes += 1;
-        if self.nodes > NODES {
+        if self.nodes > MAX_FOOTPRINT_NODES {
             return Next::Stop;
         }
         let next = self.automaton.step(*before, node.byte).target();
@@ -207,7 +207,7 @@ impl Compared<'_> {
         for _ in 0..length {
             let mut next = Vec::new();
             for pair in level {
-                if !self.are_alike_at_once(pair) {
+                if !self.are_alike_locally(pair) {
                     return false;
                 }
                 let mut last = pair;
@@ -228,11 +228,11 @@ impl Compared<'_> {
             }
             level = next;
         }
-        level.into_iter().all(|pair| self.are_alike_at_once(pair))
+        level.into_iter().all(|pair| self.are_alike_locally(pair))
     }
 
     /// Checks whether two states have the same live bytes with the same actions, and both accept or neither does.
-    fn are_alike_at_once(self, pair: (LeafState, LeafState)) -> bool {
+    fn are_alike_locally(self, pair: (LeafState, LeafState)) -> bool {
         let Self { automaton, tails } = self;
         automaton.is_accepting(pair.0) == automaton.is_accepting(pair.1)
             && (!tails || automaton.tail(pair.0) == automaton.tail(pair.1))

@@ -132,7 +132,7 @@ fn text_classes() -> ByteClasses {
 /// The bit that whole characters beyond ASCII share with DEL.
 const CHARACTERS: u128 = 1 << 0x7F;
 /// The bit of bytes that may leave a state.
-const DOUBT: u128 = 1;
+const MAY_LEAVE: u128 = 1;
 
 /// Computes for each state the bytes on which it has a loop; with `text`, the characters beyond ASCII as well.
 fn loops(dfa: &Dfa, text: bool) -> Vec<u128> {
@@ -202,7 +202,7 @@ impl Inside {
     }
 }
 
-/// Computes the bytes below each node, with whole characters as one bit. A node inside a character gets [`DOUBT`].
+/// Computes the bytes below each node, with whole characters as one bit. A node inside a character gets [`MAY_LEAVE`].
 fn below_text(trie: &Trie) -> Vec<u128> {
     let mut inside = vec![Inside::Between; trie.len()];
     for node in trie.nodes() {
@@ -214,11 +214,11 @@ fn below_text(trie: &Trie) -> Vec<u128> {
     for node in trie.nodes().rev() {
         let bits = trie.children(node).map(|child| {
             let bit = match (inside[child.index()], trie.byte(child)) {
-                (Inside::Broken, _) => DOUBT,
+                (Inside::Broken, _) => MAY_LEAVE,
                 (Inside::Between, byte) if byte.is_ascii() => byte_bit(byte),
                 (Inside::Between, _) => CHARACTERS,
                 // A token that ends here is in another state.
-                _ if !trie.tokens(child).is_empty() => DOUBT,
+                _ if !trie.tokens(child).is_empty() => MAY_LEAVE,
                 _ => CHARACTERS,
             };
             bit | below[child.index()]
@@ -226,7 +226,7 @@ fn below_text(trie: &Trie) -> Vec<u128> {
         below[node.index()] = bits.fold(0, |a, b| a | b);
     }
     for (bits, inside) in below.iter_mut().zip(inside) {
-        *bits |= if inside == Inside::Between { 0 } else { DOUBT };
+        *bits |= if inside == Inside::Between { 0 } else { MAY_LEAVE };
     }
     below
 }
@@ -272,10 +272,10 @@ mod tests {
         let trie = Trie::build(tokens.iter().zip(0..));
         let below = below_text(&trie);
         let of = |byte: u8| below[trie.child(Trie::ROOT, byte).unwrap().index()];
-        assert_eq!(of(b'x'), CHARACTERS | DOUBT, "a token ends inside a character");
-        assert_eq!(of(b'y'), CHARACTERS | DOUBT, "a byte that is in no character");
+        assert_eq!(of(b'x'), CHARACTERS | MAY_LEAVE, "a token ends inside a character");
+        assert_eq!(of(b'y'), CHARACTERS | MAY_LEAVE, "a byte that is in no character");
         assert_eq!(of(b'z'), CHARACTERS | byte_bit(b'q'));
         let lead = trie.find(b"z\xE6").unwrap();
-        assert_eq!(below[lead.index()] & DOUBT, DOUBT, "inside a character");
+        assert_eq!(below[lead.index()] & MAY_LEAVE, MAY_LEAVE, "inside a character");
     }
 }

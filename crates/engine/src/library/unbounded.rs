@@ -10,7 +10,7 @@ use super::bitset::ones;
 use super::bytes::{Bytes, Kinds};
 use super::leaf_tokens::{self, Found, Known, LeafTokens};
 use super::reader::Visited;
-use super::safe_chars::{LONGEST, SafeChars};
+use super::safe_chars::{MAX_CHARS, SafeChars};
 use crate::leaf::{Automaton, LeafState};
 use crate::tuning::tuning;
 
@@ -54,7 +54,7 @@ pub(crate) fn read(
     let (kinds, limit) = match endless {
         Some(endless) => (endless.kinds, usize::MAX),
         None if is_wide => safe_so_far(automaton, safe_chars, state),
-        None => (Kinds::default(), usize::from(LONGEST)),
+        None => (Kinds::default(), usize::from(MAX_CHARS)),
     };
     // Nothing can end inside a string, so tokens that die there have no suffix. Tokens with control characters always
     // die there, and long ones can be read one by one.
@@ -66,7 +66,7 @@ pub(crate) fn read(
     };
     let kinds = if kinds.len() >= tuning().loop_kinds { kinds } else { Kinds::default() };
     // Of the tokens that are longer than the limit, a few are read one by one, and many from the trie.
-    let has_few_longer = in_string && limit >= usize::from(LONGEST);
+    let has_few_longer = in_string && limit >= usize::from(MAX_CHARS);
     let longest = if has_few_longer { usize::MAX } else { limit };
     let mut found = Tokens::default();
     let run = (!kinds.is_empty()).then(|| {
@@ -91,8 +91,8 @@ pub(crate) fn read(
 fn safe_so_far(automaton: &Automaton, safe_chars: &mut SafeChars, state: LeafState) -> (Kinds, usize) {
     // PERF: in ascending order, because a greater length needs the sets of all nearer states, and sets only get
     // smaller.
-    let lengths = (1..=LONGEST).map(|length| (safe_chars.kinds(automaton, state, length), length));
+    let lengths = (1..=MAX_CHARS).map(|length| (safe_chars.kinds(automaton, state, length), length));
     let found = lengths.take_while(|(kinds, _)| kinds.len() >= tuning().loop_kinds).last();
-    let (kinds, length) = found.unwrap_or((Kinds::default(), LONGEST));
+    let (kinds, length) = found.unwrap_or((Kinds::default(), MAX_CHARS));
     (kinds, usize::from(length))
 }

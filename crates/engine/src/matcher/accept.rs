@@ -12,17 +12,17 @@ use smallvec::SmallVec;
 
 use super::budget::Charge;
 use super::{Checkpoint, MatchError, Matcher};
-use crate::distinct::registers::MOST_VALUES;
+use crate::distinct::registers::MAX_REMEMBERED_VALUES;
 use crate::leaf::Leaf;
 use crate::parser::inside::run_inside_leaf;
 use crate::parser::stack::{Arena, Resume, StackId};
 use crate::parser::step;
 use crate::parser::thread::Thread;
-use crate::seen::Seen;
+use crate::small_set::SmallSet;
 
 /// A step, up to the first byte that needs more than the short loop.
 #[derive(Clone, Copy)]
-struct Begun {
+struct PartialStep {
     /// The only thread, if there is one, after the bytes that were taken.
     thread: Option<Thread>,
     bytes: usize,
@@ -60,9 +60,9 @@ impl Matcher {
         if spelling.is_empty() {
             return Err(MatchError::NoText);
         }
-        let begun = self.begin(spelling);
-        if let Some(thread) = begun.thread
-            && begun.bytes == spelling.len()
+        let partial = self.begin(spelling);
+        if let Some(thread) = partial.thread
+            && partial.bytes == spelling.len()
             && !self.is_bounded()
             && !self.bound.program().may_run_out()
         {
@@ -79,16 +79,16 @@ impl Matcher {
         bytes.extend_from_slice(spelling);
         let is_known = self.budget.as_ref().is_some_and(|budget| budget.is_known(token));
         let charge = if is_known { Charge::InTime } else { Charge::Token };
-        let result = self.advance_from(begun, &bytes, charge);
+        let result = self.advance_from(partial, &bytes, charge);
         self.token = bytes;
         result
     }
 
     /// Takes bytes in the short loop, if there is one thread: all of them in two tokens of five.
-    fn begin(&self, bytes: &[u8]) -> Begun {
-        let &[mut thread] = self.threads() else { return Begun { thread: None, bytes: 0 } };
+    fn begin(&self, bytes: &[u8]) -> PartialStep {
+        let &[mut thread] = self.threads() else { return PartialStep { thread: None, bytes: 0 } };
         let bytes = run_inside_leaf(self.bound.program(), &mut thread, bytes);
-        Begun { thread: Some(thread), bytes }
+        PartialStep { thread: Some(thread), bytes }
     }
 
     /// Accepts an ordinary token of a numbered vocabulary, which the grammar may request by its text and by its number.
@@ -180,20 +180,20 @@ impl Matcher {
     }
 
     /// Continues a step that has begun.
-    fn advance_from(&mut self, begun: Begun, bytes: &[u8], charge: Charge) -> Result<(), MatchError> {
+    fn advance_from(&mut self, partial: PartialStep, bytes: &[u8], charge: Charge) -> Result<(), MatchError> {
         let now = self.now();
         let steps = self.step_limit();
         self.buffers.meter.start_short(steps);
         let mut current = core::mem::take(&mut self.current);
         current.clear();
-        match begun.thread {
+        match partial.thread {
             Some(thread) => current.push(thread),
             None => current.extend_from_slice(self.history.since(now.start as usize)),
         }
-        let mut result = self.read(begun.bytes, bytes, &mut current);
+        let mut result = self.read(partial.bytes, bytes, &mut current);
         // PERF: most tokens need no further checks.
         if self.bound.program().may_run_out() || self.is_bounded() || self.buffers.meter.over().is_some() {
-            result = self.look_again(result, bytes, charge, &mut current, &now);
+            result = self.check_step(result, bytes, charge, &mut current, &now);
         }
         self.buffers.meter.finish();
         match result {
@@ -241,7 +241,7 @@ impl Matcher {
 
     /// Checks a step if values may run out, tokens are counted, or the steps are used up.
     #[cold]
-    fn look_again(
+    fn check_step(
         &mut self,
         mut result: Result<(), MatchError>,
         bytes: &[u8],
@@ -250,7 +250,8 @@ impl Matcher {
         now: &Checkpoint,
     ) -> Result<(), MatchError> {
         let values = self.distinct.as_ref().map_or(0, |distinct| distinct.registers.len());
-        if values > MOST_VALUES && self.bound.program().leaves().iter().any(Leaf::is_bounded_string) {
+        if values > MAX_REMEMBERED_VALUES && self.bound.program().leaves().iter().any(Leaf::is_bounded_string)
+        {
             self.buffers.meter.give_up();
         }
         self.within_limits_so_far()?;
@@ -316,12 +317,12 @@ impl Matcher {
 
     /// Checks whether a thread is in a scope that was given another value after a checkpoint.
     fn remembers_more(&self, threads: &[Thread], since: &Checkpoint) -> bool {
-        if self.arena.numbers_equally() {
+        if self.arena.has_index() {
             // Then a new stack may have the number of an older one.
             return true;
         }
         let mut work: SmallVec<[StackId; 8]> = threads.iter().map(|thread| thread.stack).collect();
-        let (mut seen, mut frames) = (Seen::default(), Vec::new());
+        let (mut seen, mut frames) = (SmallSet::default(), Vec::new());
         while let Some(stack) = work.pop() {
             if !Arena::is_newer(stack, since.mark) || !seen.insert(stack) {
                 continue;
@@ -351,7 +352,7 @@ impl Matcher {
     ) -> Result<(), MatchError> {
         let Some(mut trial) = self.trial() else { return result };
         let fitting = match result {
-            Ok(()) if trial.leads_out(threads, now.mark, now.registers) => return result,
+            Ok(()) if trial.has_exit_from(threads, now.mark, now.registers) => return result,
             Ok(()) => bytes.len().saturating_sub(1),
             Err(MatchError::NotAllowed { bytes }) => bytes,
             Err(_) => return result,
@@ -360,7 +361,7 @@ impl Matcher {
         let Some(mut trial) = self.trial() else { return result };
         // If a text has a way out, so do its prefixes.
         let lengths: Vec<usize> = (1..=fitting).collect();
-        let fitting = lengths.partition_point(|&length| trial.leads_on(&bytes[..length]));
+        let fitting = lengths.partition_point(|&length| trial.has_exit_after(&bytes[..length]));
         Err(MatchError::NotAllowed { bytes: fitting })
     }
 

@@ -7,7 +7,7 @@ use maskwright_vocab::TokenId;
 use super::row::{MaskRow, RowSink};
 use super::{Matcher, Strategy};
 use crate::budget::deadline::DeadlineView;
-use crate::budget::least::{Begun, ENDLESS, Least, LeastView, STEPS};
+use crate::budget::least::{CurrentValue, ENDLESS, Least, LeastView, MAX_NEW_BUDGET_STEPS};
 use crate::budget::mask::{BudgetMask, InTime};
 use crate::budget::{Budget, BudgetError, Deadlines};
 use crate::library::ones;
@@ -26,7 +26,7 @@ impl Matcher {
     /// Returns the same, and whether it is only the upper bound, because the least number would take too long to find.
     fn completion(&self) -> Result<(u32, bool), BudgetError> {
         let program = self.bound.program();
-        if !self.bound.new_values().is_whole() && program.has_scopes() {
+        if !self.bound.new_values().covers_all_checks() && program.has_scopes() {
             return Err(BudgetError::Values);
         }
         if self.is_terminated() || self.is_accepting() {
@@ -40,8 +40,9 @@ impl Matcher {
         let token = i64::from(self.now().tokens);
         let (bound, arena, distinct) = (&*self.bound, &self.arena, self.distinct.as_deref());
         let mut least = LeastView::new(bound, arena, ENDLESS, distinct, true);
-        let mut ask = |steps| least.least(self.threads(), None, (token, u32::MAX), Begun::AsSeen, steps);
-        let mut found = ask(STEPS);
+        let mut ask =
+            |steps| least.least(self.threads(), None, (token, u32::MAX), CurrentValue::AsSeen, steps);
+        let mut found = ask(MAX_NEW_BUDGET_STEPS);
         if found == Least::Unknown {
             if let Some(tokens) = self.upper_bound() {
                 return u32::try_from(tokens + 1)
@@ -65,8 +66,8 @@ impl Matcher {
     /// Returns a number of tokens that is certainly enough to complete the text in time, which is fast to find; `None`
     /// if no such number is known.
     pub(super) fn upper_bound(&self) -> Option<i64> {
-        let mut rough = Deadlines { is_rough: true, ..Deadlines::default() };
-        let mut deadlines = DeadlineView::new(&self.bound, &self.arena, &mut rough, self.distinct.as_deref());
+        let mut upper = Deadlines { has_upper_bound_only: true, ..Deadlines::default() };
+        let mut deadlines = DeadlineView::new(&self.bound, &self.arena, &mut upper, self.distinct.as_deref());
         let token = i64::from(self.now().tokens);
         self.threads().iter().filter_map(|thread| deadlines.needs_in_all(thread, token)).min()
     }
@@ -77,20 +78,21 @@ impl Matcher {
         let Some(Budget { tokens }) = budget else {
             if self.bound.program().has_limits() {
                 let budget = self.budget.get_or_insert_default();
-                (budget.finish, budget.is_rough, budget.is_squeezed) = (None, false, false);
+                (budget.finish, budget.has_upper_bound_only, budget.is_squeezed) = (None, false, false);
                 budget.in_time = None;
             } else {
                 self.budget = None;
             }
             return Ok(());
         };
-        let (need, is_rough) = self.completion()?;
+        let (need, has_upper_bound_only) = self.completion()?;
         if tokens < need {
             return Err(BudgetError::TooSmall { tokens, need });
         }
         let finish = self.now().tokens.saturating_add(tokens.saturating_sub(1));
         let budget = self.budget.get_or_insert_default();
-        (budget.finish, budget.is_rough, budget.is_squeezed) = (Some(finish), is_rough, false);
+        (budget.finish, budget.has_upper_bound_only, budget.is_squeezed) =
+            (Some(finish), has_upper_bound_only, false);
         budget.in_time = None;
         Ok(())
     }
@@ -175,7 +177,7 @@ impl Matcher {
             return;
         }
         let quoted = self.bound.library().bytes().with(b'"');
-        if self.reads_several_ways() {
+        if self.is_ambiguous() {
             for (word, quoted) in in_time.words.iter_mut().zip(quoted) {
                 *word &= !quoted;
             }
@@ -188,7 +190,7 @@ impl Matcher {
     }
 
     /// Checks whether the text so far has more than one reading.
-    fn reads_several_ways(&self) -> bool {
+    fn is_ambiguous(&self) -> bool {
         !matches!(self.threads(), [thread] if !self.arena.forks(thread.stack))
     }
 
@@ -283,7 +285,7 @@ impl Matcher {
     /// Checks whether, on every branch of a stack, a limited part must be over before this token.
     fn has_deadline(&self, stack: StackId, token: u32) -> bool {
         let mut work = vec![stack];
-        let mut seen = crate::seen::Seen::default();
+        let mut seen = crate::small_set::SmallSet::default();
         while let Some(stack) = work.pop() {
             if !seen.insert(stack) {
                 continue;
@@ -322,7 +324,7 @@ mod tests {
 
     use super::{Budget, Charge, Matcher, TokenId};
     use crate::parser::meter::Over;
-    use crate::{AutomatonCache, BoundProgram, Library, Limits, compile, looked};
+    use crate::{AutomatonCache, BoundProgram, Library, Limits, compile, node_visits};
 
     /// Creates a matcher of a grammar, with a vocabulary of `a`, `b`, `ab` and `ba`.
     fn matcher(limits: &Limits, grammar: impl FnOnce(&mut GrammarBuilder, RuleId)) -> Matcher {
@@ -374,9 +376,9 @@ mod tests {
         matcher.accept(TokenId(2)).unwrap();
         assert_eq!(matcher.shortest_completion(), Some(40));
         *matcher.bound().shortest() = crate::library::ShortestPaths::new(matcher.bound().program());
-        looked::take();
+        node_visits::take();
         assert_eq!(matcher.set_budget(Some(Budget::new(40))), Ok(()));
-        assert_eq!(looked::take(), 0);
+        assert_eq!(node_visits::take(), 0);
         // At another position it is another number.
         matcher.set_budget(None).unwrap();
         matcher.accept(TokenId(0)).unwrap();

@@ -7,7 +7,7 @@ use super::row::{MaskRow, RowSink};
 use super::{MatchError, Matcher, Strategy};
 use crate::budget::mask::InTime;
 use crate::distinct::filter::DistinctFilter;
-use crate::distinct::trial::{Outs, Trial};
+use crate::distinct::trial::{KnownExits, Trial};
 use crate::parser::mask::{MaskBuffers, Masker, Sink};
 use crate::parser::meter::Over;
 use crate::parser::row::Row;
@@ -201,10 +201,10 @@ impl Matcher {
     pub(super) fn trial(&mut self) -> Option<Trial<'_>> {
         let start = self.now().start as usize;
         let distinct = self.distinct.as_mut()?;
-        let outs = Outs::new(&self.arena);
+        let known_exits = KnownExits::new(&self.arena);
         Some(Trial {
             bound: &self.bound,
-            outs,
+            known_exits,
             arena: &mut self.arena,
             registers: &mut distinct.registers,
             buffers: &mut self.buffers,

@@ -37,7 +37,7 @@ pub struct ThreadInfo {
 }
 
 /// Number of rules shown of a stack.
-const SHOWN: usize = 64;
+const MAX_SHOWN_RULES: usize = 64;
 
 impl Matcher {
     /// Describes the state of the matcher.
@@ -76,7 +76,7 @@ impl Matcher {
             }
         }
         let mut stack = thread.stack;
-        while rules.len() < SHOWN {
+        while rules.len() < MAX_SHOWN_RULES {
             let (frame, below) = match self.arena.top(stack) {
                 Top::Frame(frame, below) => (frame, below),
                 Top::Union(members) => match members.first() {

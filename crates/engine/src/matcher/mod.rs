@@ -59,8 +59,8 @@ pub struct Matcher {
     bound: Arc<BoundProgram>,
     arena: Arena,
     /// The threads of every checkpoint, one checkpoint after the other.
-    history: Log<Thread, HISTORY>,
-    checkpoints: Log<Checkpoint, HISTORY>,
+    history: Log<Thread, TOKENS_PER_CHUNK>,
+    checkpoints: Log<Checkpoint, TOKENS_PER_CHUNK>,
     eos_in_mask: bool,
     /// The tokens that end this text, if they differ from those of the vocabulary.
     stops: Option<Arc<[TokenId]>>,
@@ -85,7 +85,7 @@ pub struct Matcher {
 
 /// Number of tokens in a chunk of history that forks share; there is room for one chunk from the beginning. PERF:
 /// growing in the middle of a short text was a twentieth of accepting it.
-const HISTORY: usize = 32;
+const TOKENS_PER_CHUNK: usize = 32;
 
 /// What must be known to return to a checkpoint.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::stack::{Arena, Frame, StackId, Top};
-use crate::seen::Seen;
+use crate::small_set::SmallSet;
 
 /// A walk down some stacks that visits each node once, even if several paths lead to it. The caller decides which paths
 /// to follow.
@@ -12,14 +12,14 @@ pub(crate) struct Frames<'a> {
     work: SmallVec<[StackId; 8]>,
     /// Whether a union was found. Without one, no node can be visited twice.
     forks: bool,
-    visited: Seen<StackId>,
+    visited: SmallSet<StackId>,
 }
 
 impl<'a> Frames<'a> {
     /// Starts at the tops of some stacks.
     pub(crate) fn of(arena: &'a Arena, stacks: impl IntoIterator<Item = StackId>) -> Self {
         let work: SmallVec<[StackId; 8]> = stacks.into_iter().collect();
-        Self { arena, forks: work.len() > 1, work, visited: Seen::default() }
+        Self { arena, forks: work.len() > 1, work, visited: SmallSet::default() }
     }
 
     /// Returns another frame and the stack below it.

@@ -6,7 +6,7 @@ use super::stack::Stacks;
 use super::thread::Thread;
 use crate::count::{Bounds, Count};
 use crate::leaf::{Leaf, TextNext};
-use crate::program::{At, Kind, NetState, Place, Program};
+use crate::program::{At, NetState, OnArrival, Place, Program};
 use crate::tuning::{FastPath, may_take, tuning};
 
 /// Steps threads by a byte if each of them stays inside its leaf or literal, or dies. Otherwise returns false and
@@ -58,7 +58,7 @@ fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
         At::Leaf(..) if program.may_end_at(at, count) => Inside::Leaves,
         At::Leaf(leaf, state) => match program.step_leaf(leaf, state, count, byte) {
             None => Inside::Dies,
-            Some((at, count)) if program.standing(at, count) == Kind::Stay => {
+            Some((at, count)) if program.on_arrival(at, count) == OnArrival::Stay => {
                 Inside::Stays(Thread { at, count, stack })
             }
             Some(_) => Inside::Leaves,

@@ -22,7 +22,7 @@ use crate::program::words::Question;
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     nodes: Vec<LineNode>,
-    /// The numbers of the nodes by their stacks, from number [`NUMBERED`] on.
+    /// The numbers of the nodes by their stacks, from number [`MAX_LISTED_NODES`] on.
     numbers: FxHashMap<StackId, LineNodeId>,
     /// The frames of all visited nodes, each with the node below it.
     frames: Vec<(Frame, LineNodeId)>,
@@ -51,7 +51,7 @@ struct LineNode {
 const NOT_LOOKED: u32 = u32::MAX;
 
 /// Up to this many nodes, searching all of them is faster than hashing.
-const NUMBERED: usize = 64;
+const MAX_LISTED_NODES: usize = 64;
 
 impl Line {
     /// Starts a line on a stack of the matcher.
@@ -134,12 +134,12 @@ impl Line {
 
     /// Returns the node of a stack. Adds one if there is none.
     fn number(&mut self, stack: StackId) -> LineNodeId {
-        let few = self.nodes.len().min(NUMBERED);
+        let few = self.nodes.len().min(MAX_LISTED_NODES);
         if let Some(known) = self.nodes[..few].iter().position(|node| node.stack == stack) {
             return LineNodeId::new(known);
         }
         let new = LineNodeId::new(self.nodes.len());
-        if few == NUMBERED {
+        if few == MAX_LISTED_NODES {
             let number = *self.numbers.entry(stack).or_insert(new);
             if number != new {
                 return number;
@@ -212,12 +212,12 @@ impl LineStacks<'_> {
     /// From now on gives equal stacks equal ids and keeps all stacks until the next line starts.
     pub(crate) fn keep(&mut self) {
         self.line.keeps = true;
-        self.line.pushed.number_equally();
+        self.line.pushed.ensure_index();
     }
 
     /// From now on gives equal stacks equal ids.
-    pub(crate) fn number_equally(&mut self) {
-        self.line.pushed.number_equally();
+    pub(crate) fn ensure_index(&mut self) {
+        self.line.pushed.ensure_index();
     }
 
     /// Starts a new byte.

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use super::line::{Line, LineStacks, Visitor, Walk};
 use super::meter::THREAD_STEPS;
 use super::stack::{Arena, Frame, Resume, StackId, Stacks, Top};
-use super::step::{Buffers, behind, call_from, settled};
+use super::step::{Buffers, behind, call_from, epsilon_closure_of};
 use super::thread::Thread;
 use super::walk::{Walker, completion_nodes};
 use super::words;
@@ -30,7 +30,7 @@ use crate::count::{Bounds, Count, UNBOUNDED, Window};
 use crate::leaf::{JSON_BODY, Leaf, LeafState, Text};
 use crate::library::{
     Answer, AnswerId, BoundProgram, Difference, Key, Library, LineNodeId, Look, Memo, Part, Tokens, Words,
-    most_more, ones, set_bits,
+    max_difference, ones, set_bits,
 };
 use crate::program::network::LoopId;
 use crate::program::{At, LeafId, NetState, Place, Program};
@@ -49,7 +49,7 @@ pub enum Strategy {
 }
 
 /// The number of places that may take the first byte up to which each is handled separately.
-const MANY_ITEMS: usize = 1 << 15;
+const MAX_SEPARATE_ITEMS: usize = 1 << 15;
 /// From this many items on, equal stacks are found through an index instead of by comparing with all pushed stacks.
 const NUMBERED_ITEMS: usize = 64;
 
@@ -76,7 +76,7 @@ thread_local! {
 }
 
 /// The most bytes that an OS thread keeps between two masks. Only hostile constraints need more.
-const MOST_KEPT: usize = 4 << 20;
+const MAX_KEPT_BYTES: usize = 4 << 20;
 
 impl MaskBuffers {
     /// Takes the buffers of this OS thread, or makes new ones if they are in use.
@@ -87,7 +87,7 @@ impl MaskBuffers {
 
     pub(crate) fn give_back(mut self: Box<Self>) {
         // PERF: a mask from the memo uses no buffers and takes a quarter of a microsecond.
-        let is_small = !core::mem::take(&mut self.is_used) || self.heap_bytes() <= MOST_KEPT;
+        let is_small = !core::mem::take(&mut self.is_used) || self.heap_bytes() <= MAX_KEPT_BYTES;
         if is_small {
             let _ = BUFFERS.try_with(|buffers| buffers.set(Some(self)));
         }
@@ -307,7 +307,7 @@ impl Masker<'_> {
         } else if !is_own {
             finish(&mut bases, &found, self.bound.library())
         } else if let [base] = &*bases
-            && found.len() <= most_more(base.len())
+            && found.len() <= max_difference(base.len())
         {
             Part::Difference(Difference::with_more(bases.remove(0), &found))
         } else {
@@ -349,12 +349,12 @@ impl Masker<'_> {
         work.push(thread);
         while let Some(thread) = work.pop() {
             items.push(thread);
-            if items.len() > MANY_ITEMS || !self.buffers.meter.spend(THREAD_STEPS) {
+            if items.len() > MAX_SEPARATE_ITEMS || !self.buffers.meter.spend(THREAD_STEPS) {
                 is_complete = false;
                 break;
             }
             if items.len() == NUMBERED_ITEMS {
-                stacks.number_equally();
+                stacks.ensure_index();
             }
             if let At::Network(state) = thread.at
                 && let Place::Cell(cell) = program.place(state)
@@ -466,14 +466,14 @@ impl Masker<'_> {
             // The caller has not checked whether the words awaited here were already seen.
             Place::Node { .. } => {
                 let thread = Thread::network(state, stack);
-                let threads = settled(program, walk.stacks, walk.buffers, thread);
+                let threads = epsilon_closure_of(program, walk.stacks, walk.buffers, thread);
                 walker.walk(walk, trie, 0, &threads);
             }
             Place::Cell(cell) => {
                 for (byte, state) in program.edges(cell) {
                     if let Some(child) = trie.child(Trie::ROOT, byte) {
                         let thread = Thread::network(state, stack);
-                        let threads = settled(program, walk.stacks, walk.buffers, thread);
+                        let threads = epsilon_closure_of(program, walk.stacks, walk.buffers, thread);
                         if !threads.is_empty() {
                             walker.walk_from(walk, trie, 0, child, &threads);
                         }

@@ -7,7 +7,7 @@
 use maskwright_automata::must_stop_now;
 
 use crate::error::MatchError;
-use crate::looked;
+use crate::node_visits;
 
 impl MatchError {
     /// Checks whether a limit was exceeded, rather than the constraint violated: another text, or a higher limit, may
@@ -43,7 +43,7 @@ pub(crate) enum Over {
 }
 
 /// The number of steps between two checks of the cancel token.
-const CHUNK: u32 = 4_096;
+const STEPS_PER_CHECK: u32 = 4_096;
 /// The cost of one byte for one thread, in steps.
 pub(crate) const THREAD_STEPS: u32 = 8;
 
@@ -63,12 +63,12 @@ impl Meter {
     /// two checks.
     #[inline]
     pub(crate) fn start_short(&mut self, steps: u64) {
-        *self = Self::with_credit(steps, CHUNK);
+        *self = Self::with_credit(steps, STEPS_PER_CHECK);
     }
 
     #[inline]
     fn with_credit(steps: u64, credit: u32) -> Self {
-        looked::take();
+        node_visits::take();
         let credit = u64::from(credit).min(steps) as u32;
         Self { credit, left: steps - u64::from(credit), over: None }
     }
@@ -95,8 +95,8 @@ impl Meter {
         if self.over.is_some() {
             return false;
         }
-        let missing =
-            u64::from(steps - self.credit).saturating_add(looked::take().saturating_mul(looked::NODE_STEPS));
+        let missing = u64::from(steps - self.credit)
+            .saturating_add(node_visits::take().saturating_mul(node_visits::NODE_STEPS));
         if self.left < missing {
             (self.over, self.credit) = (Some(Over::Steps), 0);
             return false;
@@ -106,7 +106,7 @@ impl Meter {
             return false;
         }
         self.left -= missing;
-        self.credit = u64::from(CHUNK).min(self.left) as u32;
+        self.credit = u64::from(STEPS_PER_CHECK).min(self.left) as u32;
         self.left -= u64::from(self.credit);
         true
     }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn exactly_as_many_steps_as_allowed() {
-        for limit in [0, 1, 7, u64::from(CHUNK), 10_000] {
+        for limit in [0, 1, 7, u64::from(STEPS_PER_CHECK), 10_000] {
             for start in [Meter::start, Meter::start_short] {
                 let mut meter = Meter::default();
                 start(&mut meter, limit);
@@ -160,12 +160,12 @@ mod tests {
     fn nodes_that_were_looked_at_count() {
         let mut meter = Meter::default();
         meter.start(100_000);
-        assert!(meter.spend(CHUNK));
-        looked::count(60_000);
-        assert!(!meter.spend(CHUNK + 1));
+        assert!(meter.spend(STEPS_PER_CHECK));
+        node_visits::count(60_000);
+        assert!(!meter.spend(STEPS_PER_CHECK + 1));
         // Nodes that were visited before the start are not charged.
-        looked::count(60_000);
+        node_visits::count(60_000);
         meter.start(100_000);
-        assert!(meter.spend(CHUNK) && meter.spend(CHUNK + 1));
+        assert!(meter.spend(STEPS_PER_CHECK) && meter.spend(STEPS_PER_CHECK + 1));
     }
 }

@@ -5,18 +5,18 @@
 use rustc_hash::FxHashSet;
 
 use super::stack::{Frame, StackId, Stacks};
-use crate::seen::Seen;
+use crate::small_set::SmallSet;
 
 /// The stacks that were already returned to.
 #[derive(Debug, Default)]
 pub(super) struct Returned {
-    stacks: Seen<StackId>,
+    stacks: SmallSet<StackId>,
     /// Their frames, for stacks with many of them, because different unions have common members.
     frames: FxHashSet<(Frame, StackId)>,
 }
 
 /// Stacks with at most this many frames are not checked for repeated frames.
-const FEW_FRAMES: usize = 8;
+const MAX_UNCHECKED_FRAMES: usize = 8;
 
 impl Returned {
     #[inline]
@@ -43,7 +43,7 @@ impl Returned {
         frames: &mut Vec<(Frame, StackId)>,
     ) {
         stacks.pop(stack, frames);
-        if frames.len() > FEW_FRAMES {
+        if frames.len() > MAX_UNCHECKED_FRAMES {
             frames.retain(|frame| self.frames.insert(*frame));
         }
     }

@@ -150,12 +150,12 @@ impl Sets {
         // Includes the bytes inside a character.
         let known_bytes = known.kinds.leads().chain(0x80..0xC0).collect();
         let mut reader = SetReader { table, walk, classes, bytes, known, known_bytes, out };
-        reader::read(trie, node, Standing { set, looping }, &mut reader);
+        reader::read(trie, node, WalkState { set, looping }, &mut reader);
     }
 }
 
 /// The state of a walk after a node.
-struct Standing {
+struct WalkState {
     set: SetId,
     /// Whether only characters that are known to be allowed have been read.
     looping: bool,
@@ -175,10 +175,10 @@ struct SetReader<'r, 'w, 's, O> {
 }
 
 impl<O: Out> Reader for SetReader<'_, '_, '_, O> {
-    type State = Standing;
+    type State = WalkState;
 
     #[inline]
-    fn take(&mut self, before: &mut Standing, node: &Visited<'_>) -> Next<Standing> {
+    fn take(&mut self, before: &mut WalkState, node: &Visited<'_>) -> Next<WalkState> {
         let Self { table, walk, classes, bytes, known, known_bytes, out } = self;
         let set = table.next(walk, classes, before.set, node.byte);
         if set == SetId::DEAD {
@@ -204,7 +204,7 @@ impl<O: Out> Reader for SetReader<'_, '_, '_, O> {
             }
         }
         if walk.buffers.meter.spend(node.children.len() as u32) {
-            Next::Below(Standing { set, looping })
+            Next::Below(WalkState { set, looping })
         } else {
             Next::Stop
         }

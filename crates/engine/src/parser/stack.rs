@@ -224,12 +224,12 @@ struct Node {
 const UNION: u32 = u32::MAX;
 
 /// The number of nodes in a chunk that forks share.
-const NODES: usize = 64;
+const NODES_PER_CHUNK: usize = 64;
 
 /// The stacks of one matcher.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    nodes: Log<Node, NODES>,
+    nodes: Log<Node, NODES_PER_CHUNK>,
     members: Vec<StackId>,
     /// The first node that the current byte has made. Equal nodes from here on are shared.
     recent: usize,
@@ -350,7 +350,7 @@ impl Arena {
                 continue;
             }
             index.insert_unique(hash, stack, |&other| self.hash(&self.nodes[other.node()]));
-            if near.len() < NEAR {
+            if near.len() < MAX_INDEXED_STACKS {
                 match self.top(stack) {
                     Top::Frame(_, below) => near.push(below),
                     Top::Union(members) => near.extend_from_slice(members),
@@ -487,7 +487,7 @@ impl Stacks for Arena {
 
     fn union_all(&mut self, program: &Program, stacks: &mut dyn Iterator<Item = StackId>) -> StackId {
         let (mut members, mut first, mut last): (Vec<StackId>, _, _) = (Vec::new(), None, None);
-        let (mut united, mut room) = (0, COMPACTED);
+        let (mut united, mut room) = (0, MIN_COMPACTED_MEMBERS);
         for stack in stacks {
             if last != Some(stack) {
                 self.flatten(stack, &mut members);
@@ -514,7 +514,7 @@ impl Stacks for Arena {
     #[inline]
     fn is_wide(&self, stack: StackId) -> bool {
         self.node(stack)
-            .is_some_and(|node| node.frame.raw == UNION && node.frame.count as usize > MANY_MEMBERS)
+            .is_some_and(|node| node.frame.raw == UNION && node.frame.count as usize > MAX_MERGED_MEMBERS)
     }
 
     fn effort(&mut self) -> u32 {
@@ -524,43 +524,43 @@ impl Stacks for Arena {
 
 /// Larger unions are not checked for members that cover others, and larger groups of equal frames are not merged below
 /// the frames.
-const MANY_MEMBERS: usize = 16;
+const MAX_MERGED_MEMBERS: usize = 16;
 /// Up to this many members, duplicates are not removed early.
-const COMPACTED: usize = 64;
+const MIN_COMPACTED_MEMBERS: usize = 64;
 /// The number of nodes near the tops of a fork's stacks that are put into its index.
-const NEAR: usize = 256;
+const MAX_INDEXED_STACKS: usize = 256;
 /// The number of stacks that are visited below frames that may end at once.
-const COVERED: usize = 16;
+const MAX_POPPED_STACKS: usize = 16;
 /// The same, counting the members of unions.
-const COVERED_MEMBERS: usize = 256;
+const MAX_POPPED_MEMBERS: usize = 256;
 /// The greatest number of member pairs that are compared to check whether one union covers another.
-const PAIRS: usize = 4_096;
+const MAX_COMPARED_PAIRS: usize = 4_096;
 
 /// Visiting this many stacks costs as much as merging one.
-const LOOKED: u32 = 64;
+const VISITS_PER_MERGE: u32 = 64;
 
 /// A budget of stacks to visit, and the number that was visited in all.
 struct Effort {
     left: u32,
-    looked: u32,
+    visited: u32,
 }
 
 impl Effort {
     fn new(left: u32) -> Self {
-        Self { left, looked: 0 }
+        Self { left, visited: 0 }
     }
 
     fn spend(&mut self) -> bool {
         let is_left = self.left > 0;
         self.left = self.left.saturating_sub(1);
-        self.looked = self.looked.saturating_add(1);
+        self.visited = self.visited.saturating_add(1);
         is_left
     }
 
     /// Counts stacks that are visited whether or not the budget allows it.
-    fn look(&mut self, stacks: usize) {
-        self.looked = self.looked.saturating_add(stacks as u32);
-        self.left = self.left.saturating_sub(stacks as u32 / LOOKED);
+    fn count_visits(&mut self, stacks: usize) {
+        self.visited = self.visited.saturating_add(stacks as u32);
+        self.left = self.left.saturating_sub(stacks as u32 / VISITS_PER_MERGE);
     }
 }
 
@@ -609,7 +609,7 @@ impl Arena {
         self.effort = self.effort.saturating_add(members.len() as u32);
         members.sort_unstable();
         members.dedup();
-        COMPACTED.max(2 * members.len())
+        MIN_COMPACTED_MEMBERS.max(2 * members.len())
     }
 
     /// Appends a stack, or its members if it is a union.
@@ -625,13 +625,13 @@ impl Arena {
     fn union_of(&mut self, program: &Program, members: Vec<StackId>, united: u32) -> StackId {
         let mut effort = Effort::new(tuning().merge_stacks.saturating_mul(united.saturating_sub(1)));
         let union = self.unite(program, members, &mut effort);
-        self.effort = self.effort.saturating_add(effort.looked);
+        self.effort = self.effort.saturating_add(effort.visited);
         union
     }
 
     fn unite(&mut self, program: &Program, mut members: Vec<StackId>, effort: &mut Effort) -> StackId {
         // PERF: sorting them takes about as long as this many steps.
-        effort.look(members.len() * 4);
+        effort.count_visits(members.len() * 4);
         self.sort(&mut members);
         if members.len() > 1 && self.merging && effort.spend() {
             self.merge(program, &mut members, effort);
@@ -686,7 +686,7 @@ impl Arena {
                 _ => self.merge_group(program, group, effort, &mut merged),
             }
         }
-        if merged.len() > 1 && merged.len() <= MANY_MEMBERS {
+        if merged.len() > 1 && merged.len() <= MAX_MERGED_MEMBERS {
             self.drop_covered(program, &mut merged, effort);
         }
         self.sort(&mut merged);
@@ -723,7 +723,7 @@ impl Arena {
             let frame = same[0].0;
             // So many calls from one place come from many positions in the text, and the stacks below them were not one
             // stack so far.
-            if effort.left == 0 || same.len() > MANY_MEMBERS {
+            if effort.left == 0 || same.len() > MAX_MERGED_MEMBERS {
                 merged.extend(same.iter().map(|&(frame, below)| self.push_plain(frame, below)));
                 continue;
             }
@@ -732,7 +732,7 @@ impl Arena {
                 continue;
             }
             let mark = self.mark();
-            let (mut belows, mut room) = (Vec::new(), COMPACTED);
+            let (mut belows, mut room) = (Vec::new(), MIN_COMPACTED_MEMBERS);
             for &(_, below) in same {
                 self.flatten(below, &mut belows);
                 room = self.compact(&mut belows, room);
@@ -774,18 +774,18 @@ impl Arena {
 
     /// Checks whether `target` can be reached from `stack` by popping only frames that may end at once.
     fn may_shrink_to(&self, program: &Program, stack: StackId, target: StackId, effort: &mut Effort) -> bool {
-        let mut work: SmallVec<[StackId; COVERED]> = smallvec![stack];
+        let mut work: SmallVec<[StackId; MAX_POPPED_STACKS]> = smallvec![stack];
         let mut at = 0;
         while let Some(&stack) = work.get(at) {
             at += 1;
-            effort.look(1);
+            effort.count_visits(1);
             if stack == target {
                 return true;
             }
             let below = match self.node(stack) {
                 Some(node) if node.frame.raw == UNION => {
                     let members = self.members(node);
-                    if work.len() + members.len() > COVERED_MEMBERS {
+                    if work.len() + members.len() > MAX_POPPED_MEMBERS {
                         return false;
                     }
                     work.extend_from_slice(members);
@@ -794,7 +794,7 @@ impl Arena {
                 Some(node) if may_end_at_once(program, node.frame) => node.below,
                 Some(_) | None => continue,
             };
-            if work.len() >= COVERED {
+            if work.len() >= MAX_POPPED_STACKS {
                 return false;
             }
             work.push(below);
@@ -817,10 +817,10 @@ impl Arena {
                 Top::Union(members) => list.extend_from_slice(members),
             }
         }
-        if outers.len() * inners.len() > PAIRS {
+        if outers.len() * inners.len() > MAX_COMPARED_PAIRS {
             return false;
         }
-        effort.look(outers.len() * inners.len());
+        effort.count_visits(outers.len() * inners.len());
         inners.iter().all(|&inner| {
             outers.iter().any(|&outer| {
                 if outer == inner {
@@ -850,12 +850,12 @@ impl Arena {
     }
 
     /// Returns whether equal stacks get equal ids.
-    pub(crate) fn numbers_equally(&self) -> bool {
+    pub(crate) fn has_index(&self) -> bool {
         self.index.is_some()
     }
 
     /// Gives equal stacks equal ids from now on, including stacks equal to existing ones.
-    pub(crate) fn number_equally(&mut self) {
+    pub(crate) fn ensure_index(&mut self) {
         if self.index.is_none() {
             self.start_index();
         }

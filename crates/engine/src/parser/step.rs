@@ -18,7 +18,7 @@ use crate::count::Count;
 use crate::leaf::LeafState;
 use crate::program::network::{Callee, LoopId};
 use crate::program::words::Words;
-use crate::program::{At, Call, Cell, Kind, LeafId, NetState, Place, Program};
+use crate::program::{At, Call, Cell, LeafId, NetState, OnArrival, Place, Program};
 use crate::tuning::tuning;
 
 /// Buffers that stepping reuses.
@@ -208,7 +208,7 @@ pub(crate) fn call_from<S: Stacks>(
     if program.words().is_some_and(Words::looks_before_calls)
         && matches!(call.callee, Callee::Leaf(_))
         && !call.tail
-        && !words::leads_back(program, stacks, program.returning(call), stack)
+        && !words::may_return_from(program, stacks, program.returning(call), stack)
     {
         return None;
     }
@@ -255,7 +255,7 @@ fn step_one<S: Stacks>(
     true
 }
 
-/// Steps a thread that is in a cell, without the calls that are [`Apart`](crate::program::Apart).
+/// Steps a thread that is in a cell, without the calls that are [`SeparateCalls`](crate::program::SeparateCalls).
 pub(crate) fn step_others<S: Stacks>(
     program: &Program,
     stacks: &mut S,
@@ -268,8 +268,9 @@ pub(crate) fn step_others<S: Stacks>(
     if let At::Network(state) = thread.at
         && let Place::Cell(cell) = program.place(state)
     {
-        let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
-        step_cell(program, stacks, buffers, cell, |call| !apart.contains(call), thread.stack, byte, next);
+        let separate =
+            if cell.returns { program.separate_calls_at_end(cell) } else { program.separate_calls(cell) };
+        step_cell(program, stacks, buffers, cell, |call| !separate.contains(call), thread.stack, byte, next);
     }
     finish_step(program, stacks, buffers, byte, next);
     merge(program, stacks, next);
@@ -443,7 +444,7 @@ fn resume_at<S: Stacks>(
     stack: StackId,
 ) {
     let thread = Thread::network(state, stack);
-    let Kind::Check { stay } = standing(program, &thread) else {
+    let OnArrival::Check { stay } = on_arrival(program, &thread) else {
         return buffers.work.push(Work::Enter(thread.at, stack));
     };
     if stay {
@@ -453,8 +454,8 @@ fn resume_at<S: Stacks>(
     let mut left = vec![thread];
     while let Some(thread) = left.pop() {
         check(program, stacks, buffers, &thread, When::BeforeByte, |buffers, thread| {
-            match standing(program, &thread) {
-                Kind::Check { .. } => left.push(thread),
+            match on_arrival(program, &thread) {
+                OnArrival::Check { .. } => left.push(thread),
                 _ => buffers.work.push(Work::Enter(thread.at, thread.stack)),
             }
         });
@@ -502,11 +503,11 @@ pub(super) fn arrive<S: Stacks>(
     thread: Thread,
     next: &mut Vec<Thread>,
 ) {
-    if standing(program, &thread) == Kind::Stay {
+    if on_arrival(program, &thread) == OnArrival::Stay {
         return add_living(program, stacks, thread, |stacks, thread| add(program, stacks, thread, next));
     }
     buffers.arrived.push(thread);
-    settle(program, stacks, buffers, &mut |stacks, thread| add(program, stacks, thread, next));
+    epsilon_closure(program, stacks, buffers, &mut |stacks, thread| add(program, stacks, thread, next));
 }
 
 /// Adds the threads that continue after a part that has ended. Call [`Buffers::begin`] before the first of a
@@ -519,7 +520,7 @@ pub(crate) fn leave<S: Stacks>(
     next: &mut Vec<Thread>,
 ) {
     buffers.ended.push(stack);
-    settle(program, stacks, buffers, &mut |stacks, thread| add(program, stacks, thread, next));
+    epsilon_closure(program, stacks, buffers, &mut |stacks, thread| add(program, stacks, thread, next));
     merge(program, stacks, next);
 }
 
@@ -537,7 +538,7 @@ pub(crate) fn behind<S: Stacks>(
 }
 
 /// Moves threads that have arrived, and stacks of parts that have ended, on to where the next byte is taken.
-fn settle<S: Stacks>(
+fn epsilon_closure<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
@@ -545,10 +546,10 @@ fn settle<S: Stacks>(
 ) {
     loop {
         while let Some(thread) = buffers.arrived.pop() {
-            match standing(program, &thread) {
-                Kind::Stay => add_living(program, stacks, thread, &mut *add),
-                Kind::End => buffers.ended.push(thread.stack),
-                Kind::Check { stay } => {
+            match on_arrival(program, &thread) {
+                OnArrival::Stay => add_living(program, stacks, thread, &mut *add),
+                OnArrival::End => buffers.ended.push(thread.stack),
+                OnArrival::Check { stay } => {
                     if stay {
                         add_living(program, stacks, thread, &mut *add);
                     }
@@ -607,7 +608,7 @@ fn settle<S: Stacks>(
 }
 
 /// Moves a thread that has just arrived on to where it can stay. Returns no threads if it cannot.
-pub(crate) fn settled<S: Stacks>(
+pub(crate) fn epsilon_closure_of<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
@@ -617,7 +618,7 @@ pub(crate) fn settled<S: Stacks>(
     if program.has_scopes() {
         buffers.begin();
         buffers.arrived.push(thread);
-        settle(program, stacks, buffers, &mut |_, thread| threads.push(thread));
+        epsilon_closure(program, stacks, buffers, &mut |_, thread| threads.push(thread));
     } else {
         threads.push(thread);
     }
@@ -659,8 +660,8 @@ fn check<S: Stacks>(
 
 /// Returns what a thread must do at once.
 #[inline]
-fn standing(program: &Program, thread: &Thread) -> Kind {
-    program.standing(thread.at, thread.count)
+fn on_arrival(program: &Program, thread: &Thread) -> OnArrival {
+    program.on_arrival(thread.at, thread.count)
 }
 
 /// Returns the bytes that at least one of the threads may take, and perhaps a few more.
@@ -715,7 +716,7 @@ pub(crate) fn returns<S: Stacks>(
         } else if may_end(program, &thread) {
             // Not merged yet: a thread that is merged into one that was already visited would not be visited.
             buffers.ended.push(thread.stack);
-            settle(program, stacks, buffers, &mut |_, thread| threads.push(thread));
+            epsilon_closure(program, stacks, buffers, &mut |_, thread| threads.push(thread));
         }
     }
     if threads.len() > before {

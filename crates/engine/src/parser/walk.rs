@@ -51,7 +51,7 @@ struct Level {
     /// The bytes worth trying. If `few`, only those that were not tried yet.
     live: ByteSet,
     few: bool,
-    /// Whether the calls that are [`Apart`](crate::program::Apart) are already handled.
+    /// Whether the calls that are [`SeparateCalls`](crate::program::SeparateCalls) are already handled.
     others: bool,
     /// The index of its first thread in `Walker::threads`.
     start: u32,
@@ -297,7 +297,7 @@ impl Walker {
             let is_worth = |_: &Window| {
                 let times = tuning().asked_before_many;
                 let entry = thread.leaf().and_then(|(leaf, state)| {
-                    walk.bound.entry_below_if_worth(leaf, state, trie, number, node, times)
+                    walk.bound.entry_below_if_frequent(leaf, state, trie, number, node, times)
                 });
                 entry.is_some() && may_take(FastPath::LeafTables)
             };
@@ -332,11 +332,12 @@ impl Walker {
         }
         let Place::Cell(cell) = program.place(state) else { return None };
         // A cell that may return is handled only if only the end of the text follows it, as in free text.
-        let apart = if cell.returns { program.apart_last(cell) } else { program.apart(cell) };
-        if apart.is_empty() || cell.returns && !is_last(walk.stacks, walk.buffers, thread.stack) {
+        let separate =
+            if cell.returns { program.separate_calls_at_end(cell) } else { program.separate_calls(cell) };
+        if separate.is_empty() || cell.returns && !is_last(walk.stacks, walk.buffers, thread.stack) {
             return None;
         }
-        let calls = apart.iter().map(|at| &cell.calls[at]).filter_map(|call| {
+        let calls = separate.iter().map(|at| &cell.calls[at]).filter_map(|call| {
             let Callee::Leaf(leaf) = call.callee else { return None };
             let Leaf::Window { automaton, min, max } = program.leaf(leaf) else { return None };
             Some((call, leaf, automaton, min, max))
@@ -344,7 +345,8 @@ impl Walker {
         let entries: Option<SmallVec<[_; 4]>> = calls
             .map(|(call, leaf, automaton, min, max)| {
                 let times = tuning().asked_before_reading;
-                let entry = bound.entry_below_if_worth(leaf, automaton.start(), trie, number, node, times)?;
+                let entry =
+                    bound.entry_below_if_frequent(leaf, automaton.start(), trie, number, node, times)?;
                 Some((call, entry, min, max))
             })
             .collect();
@@ -365,7 +367,7 @@ impl Walker {
                 shortcuts.push(Shortcut::Suffixes { boundaries, min: *min, max: *max, follow, behind });
             }
         }
-        Some(apart.others)
+        Some(separate.others)
     }
 
     /// Follows a single thread through a literal, where only one child can match and there is nothing to come back to.
@@ -494,7 +496,7 @@ pub(crate) fn completion_nodes(
 ) {
     let mut work = vec![(from, state)];
     while let Some((node, state)) = work.pop() {
-        for byte in text.on_list(state).iter() {
+        for byte in text.bytes_towards_words(state).iter() {
             let Some(child) = trie.child(node, byte) else { continue };
             match text.next(state, byte) {
                 TextNext::Stay(next) if is_worth(child) => work.push((child, next)),

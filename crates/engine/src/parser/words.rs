@@ -10,7 +10,7 @@ use super::thread::Thread;
 use crate::count::Count;
 use crate::program::network::WordId;
 use crate::program::words::{Awaited, Question, WordListId};
-use crate::program::{At, Kind, NetState, Program};
+use crate::program::{At, NetState, OnArrival, Program};
 
 /// The frames from the top of a stack down to some level, the top one first, and the stack below them.
 struct Path {
@@ -121,13 +121,13 @@ fn for_living<S: Stacks>(
     thread: Thread,
     add: &mut impl FnMut(&mut S, Thread),
 ) {
-    let standing = Standing {
+    let expected = Expected {
         lists: SmallVec::from_slice(&[awaited.list]),
         may_end: awaited.may_end,
         is_last: awaited.is_last,
     };
     // Nearly always the scope is the first frame.
-    let (mut frames, mut stack, mut at) = (Vec::new(), thread.stack, standing.clone());
+    let (mut frames, mut stack, mut at) = (Vec::new(), thread.stack, expected.clone());
     loop {
         frames.clear();
         stacks.pop(stack, &mut frames);
@@ -139,7 +139,7 @@ fn for_living<S: Stacks>(
         }
     }
     let mut living = Vec::new();
-    fork(program, stacks, thread.stack, standing, &mut living);
+    fork(program, stacks, thread.stack, expected, &mut living);
     for stack in living {
         add(stacks, Thread { stack, ..thread });
     }
@@ -147,7 +147,7 @@ fn for_living<S: Stacks>(
 
 /// Checks whether a call may return on at least one of the stacks.
 #[cold]
-pub(super) fn leads_back<S: Stacks>(
+pub(super) fn may_return_from<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     behind: NetState,
@@ -161,7 +161,7 @@ pub(super) fn leads_back<S: Stacks>(
 
 /// What may come first on the path from a place down a stack.
 #[derive(Clone)]
-struct Standing {
+struct Expected {
     /// The lists of words of which one may come first.
     lists: SmallVec<[WordListId; 2]>,
     /// Whether everything passed so far may end.
@@ -170,7 +170,7 @@ struct Standing {
     is_last: bool,
 }
 
-impl Standing {
+impl Expected {
     /// Continues with the next frame. Returns whether there is a new word or another way to continue, or `None` if that
     /// depends on the frames below.
     fn then<S: Stacks>(
@@ -190,7 +190,9 @@ impl Standing {
             _ if !self.may_end => return None,
             Resume::Limit { .. } => return None,
             // Only the end of that machine follows.
-            Resume::At(state) if program.standing(At::Network(state), Count::default()) == Kind::End => {
+            Resume::At(state)
+                if program.on_arrival(At::Network(state), Count::default()) == OnArrival::End =>
+            {
                 return None;
             }
             Resume::At(state) => (state, false),
@@ -236,16 +238,16 @@ fn fork<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     stack: StackId,
-    standing: Standing,
+    expected: Expected,
     out: &mut Vec<StackId>,
 ) {
-    let mut work = vec![(Path::new(stack), standing)];
+    let mut work = vec![(Path::new(stack), expected)];
     let mut frames = Vec::new();
-    while let Some((path, standing)) = work.pop() {
+    while let Some((path, expected)) = work.pop() {
         frames.clear();
         stacks.pop(path.stack, &mut frames);
         for &(frame, below) in &frames {
-            let mut next = standing.clone();
+            let mut next = expected.clone();
             let mut above = path.above.clone();
             above.push(frame);
             match next.then(program, stacks, frame, below) {

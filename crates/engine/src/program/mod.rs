@@ -44,7 +44,7 @@ pub(crate) use self::exits::{Exits, Needed, join};
 use self::joints::Joints;
 pub(crate) use self::levels::Levels;
 pub(crate) use self::place::At;
-pub(crate) use self::required::{Open, lost};
+pub(crate) use self::required::{Open, find_unwritable};
 use self::words::{Awaited, WordSetId, Words};
 
 /// A compiled constraint, without a vocabulary. It is immutable except for its caches, so it can be shared freely.
@@ -157,22 +157,22 @@ pub(crate) struct Cell {
     pub(crate) returns: bool,
     /// The bytes that can come next, inside the machine and in what it calls.
     pub(crate) first: ByteSet,
-    pub(crate) kind: Kind,
+    pub(crate) on_arrival: OnArrival,
     /// The words of which one must come first; see [`words`].
     pub(crate) awaited: Option<Awaited>,
-    apart: OnceLock<Apart>,
+    separate_calls: OnceLock<SeparateCalls>,
     /// The same, if only the end of the text follows the machine.
-    apart_last: OnceLock<Apart>,
+    separate_calls_at_end: OnceLock<SeparateCalls>,
     /// See [`Program::repeats_itself`].
     repeats: OnceLock<bool>,
 }
 
 /// Machines with more nodes than this are not checked for repeating themselves.
-const REPEATING: usize = 100_000;
+const MAX_REPEAT_NODES: usize = 100_000;
 
 /// What must happen at once when a text reaches a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OnArrival {
     /// Nothing.
     Stay,
     /// The machine is over.
@@ -185,14 +185,14 @@ pub(crate) enum Kind {
 /// The calls of a cell to leaves that end where their automaton dies, because what follows begins with none of the
 /// bytes by which the leaf could continue. What a vocabulary does in such a leaf is the same for all cells.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Apart {
+pub(crate) struct SeparateCalls {
     /// Bit i stands for call i.
     calls: u64,
     /// The bytes that everything else can begin with.
     pub(crate) others: ByteSet,
 }
 
-impl Apart {
+impl SeparateCalls {
     #[inline]
     pub(crate) fn contains(self, call: usize) -> bool {
         call < 64 && self.calls >> call & 1 == 1
@@ -443,7 +443,7 @@ impl Program {
             if !seen.insert(node) {
                 continue;
             }
-            if seen.len() > REPEATING {
+            if seen.len() > MAX_REPEAT_NODES {
                 return false;
             }
             let (Node::Byte { next, .. } | Node::Call { next, .. }) = self.network.nodes[node.index()] else {
@@ -631,30 +631,36 @@ impl Program {
         state
     }
 
-    /// See [`Apart`].
+    /// See [`SeparateCalls`].
     #[inline]
-    pub(crate) fn apart(&self, cell: &Cell) -> Apart {
-        *cell.apart.get_or_init(|| self.find_apart(cell, |state| self.follow(state)))
+    pub(crate) fn separate_calls(&self, cell: &Cell) -> SeparateCalls {
+        *cell.separate_calls.get_or_init(|| self.find_separate_calls(cell, |state| self.follow(state)))
     }
 
-    /// See [`Apart`]; for a cell of a machine after which only the end of the text can follow, as in free text.
-    pub(crate) fn apart_last(&self, cell: &Cell) -> Apart {
-        *cell.apart_last.get_or_init(|| self.find_apart(cell, |state| Some(self.live_at(At::Network(state)))))
+    /// See [`SeparateCalls`]; for a cell of a machine after which only the end of the text can follow, as in free text.
+    pub(crate) fn separate_calls_at_end(&self, cell: &Cell) -> SeparateCalls {
+        *cell
+            .separate_calls_at_end
+            .get_or_init(|| self.find_separate_calls(cell, |state| Some(self.live_at(At::Network(state)))))
     }
 
-    fn find_apart(&self, cell: &Cell, follow: impl Fn(NetState) -> Option<ByteSet>) -> Apart {
-        let mut apart = Apart { calls: 0, others: ByteSet::EMPTY };
+    fn find_separate_calls(
+        &self,
+        cell: &Cell,
+        follow: impl Fn(NetState) -> Option<ByteSet>,
+    ) -> SeparateCalls {
+        let mut separate = SeparateCalls { calls: 0, others: ByteSet::EMPTY };
         for edge in &cell.edges {
-            apart.others.insert_range(edge.low, edge.high);
+            separate.others.insert_range(edge.low, edge.high);
         }
         for (at, call) in cell.calls.iter().enumerate() {
             if at < 64 && self.ends_where_it_dies(call, &follow) {
-                apart.calls |= 1 << at;
+                separate.calls |= 1 << at;
             } else {
-                apart.others = apart.others.union(call.first);
+                separate.others = separate.others.union(call.first);
             }
         }
-        apart
+        separate
     }
 
     fn ends_where_it_dies(&self, call: &Call, follow: impl Fn(NetState) -> Option<ByteSet>) -> bool {
@@ -690,9 +696,9 @@ impl Program {
     /// Returns `None` if there are other paths or several checks.
     pub(crate) fn unchecked(&self, mut state: NetState) -> Option<NetState> {
         while let Place::Cell(cell) = self.place(state) {
-            match (cell.kind, &*cell.calls) {
-                (Kind::Check { stay: false }, [only]) => state = self.returning(only),
-                (Kind::Check { .. }, _) => return None,
+            match (cell.on_arrival, &*cell.calls) {
+                (OnArrival::Check { stay: false }, [only]) => state = self.returning(only),
+                (OnArrival::Check { .. }, _) => return None,
                 _ => break,
             }
         }
@@ -790,12 +796,12 @@ impl Program {
             first = first.union(call.first);
         }
         let checks = calls.iter().filter(|call| call.callee == Callee::Check).count();
-        let kind = if checks > 0 {
-            Kind::Check { stay: returns || !edges.is_empty() || calls.len() > checks }
+        let on_arrival = if checks > 0 {
+            OnArrival::Check { stay: returns || !edges.is_empty() || calls.len() > checks }
         } else if returns && edges.is_empty() && calls.is_empty() {
-            Kind::End
+            OnArrival::End
         } else {
-            Kind::Stay
+            OnArrival::Stay
         };
         Cell {
             nodes: nodes.into(),
@@ -803,10 +809,10 @@ impl Program {
             calls: calls.into(),
             returns,
             first,
-            kind,
+            on_arrival,
             awaited: self.words.as_ref().and_then(|words| words.of_cell(self.joints(), nodes, returns)),
-            apart: OnceLock::new(),
-            apart_last: OnceLock::new(),
+            separate_calls: OnceLock::new(),
+            separate_calls_at_end: OnceLock::new(),
             repeats: OnceLock::new(),
         }
     }

@@ -20,12 +20,12 @@ use smallvec::SmallVec;
 
 use super::LeafId;
 use crate::count::Bounds;
-use crate::looked;
-use crate::seen::Seen;
+use crate::node_visits;
+use crate::small_set::SmallSet;
 
 /// Tail calls are followed into a cell while it has at most this many nodes. Larger cells, one for each place in a
 /// text, would fill the memory.
-const WIDE: usize = 4_096;
+const MAX_CELL_NODES: usize = 4_096;
 
 /// The number of words that are tracked by a bit each; see `program::exits`.
 pub(crate) const MAX_WORDS: usize = 128;
@@ -378,11 +378,11 @@ impl Network {
 
     fn close(&self, from: &[NodeId], found: &mut SmallVec<[NodeId; 8]>, wide: bool) -> bool {
         let mut is_final = false;
-        let mut seen = Seen::default();
+        let mut seen = SmallSet::default();
         let mut work: SmallVec<[NodeId; 16]> = SmallVec::from_slice(from);
-        let mut looked = 0;
+        let mut visited = 0;
         while let Some(node) = work.pop() {
-            looked += 1;
+            visited += 1;
             match self.nodes[node.index()] {
                 Node::Final => is_final = true,
                 Node::Split { start, len } => {
@@ -393,7 +393,7 @@ impl Network {
                 Node::Call { callee: Callee::Machine(machine), next }
                     if wide
                         && matches!(self.nodes[next.index()], Node::Final)
-                        && found.len() + self.machines[machine.index()].width as usize <= WIDE =>
+                        && found.len() + self.machines[machine.index()].width as usize <= MAX_CELL_NODES =>
                 {
                     if seen.insert(node) {
                         work.extend_from_slice(&self.machines[machine.index()].start);
@@ -406,7 +406,7 @@ impl Network {
             found.sort_unstable();
             found.dedup();
         }
-        looked::count(looked);
+        node_visits::count(visited);
         is_final
     }
 

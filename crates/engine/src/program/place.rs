@@ -5,13 +5,13 @@
 //!   step          Program::step (a cell)           Program::step_leaf
 //!   is it alive   Program::live_at
 //!   may it end    Program::may_end_at
-//!   must it end   Program::standing
+//!   must it end   Program::on_arrival
 //! ```
 //! Nothing here depends on a stack. Calls, and what follows an end, are resolved in [`crate::parser`].
 
 use maskwright_automata::ByteSet;
 
-use super::{Kind, LeafId, NetState, Place, Program};
+use super::{LeafId, NetState, OnArrival, Place, Program};
 use crate::count::{Bounds, Count};
 use crate::leaf::{Action, Automaton, Leaf, LeafState, Step, TextNext};
 
@@ -139,20 +139,20 @@ impl Program {
 
     /// Returns what a thread at a place must do at once.
     #[inline]
-    pub(crate) fn standing(&self, at: At, count: Count) -> Kind {
+    pub(crate) fn on_arrival(&self, at: At, count: Count) -> OnArrival {
         match at {
             At::Network(state) => match self.place(state) {
-                Place::Done | Place::Node { .. } => Kind::Stay,
-                Place::Cell(cell) => cell.kind,
+                Place::Done | Place::Node { .. } => OnArrival::Stay,
+                Place::Cell(cell) => cell.on_arrival,
             },
             At::Leaf(leaf, state) => match self.leaf(leaf) {
                 Leaf::Window { automaton, min, max }
                     if automaton.may_have_to_end(state)
                         && self.has_to_end(automaton, state, count, Bounds { min: *min, max: *max }) =>
                 {
-                    Kind::End
+                    OnArrival::End
                 }
-                Leaf::Window { .. } | Leaf::Text(_) => Kind::Stay,
+                Leaf::Window { .. } | Leaf::Text(_) => OnArrival::Stay,
             },
         }
     }

@@ -31,7 +31,7 @@ use crate::leaf::Leaf;
 /// decides about their texts.
 const MAX_STEPS: usize = 20_000_000;
 /// The number of required keys that are tracked at once.
-const BATCH: usize = u64::BITS as usize;
+const KEYS_PER_BATCH: usize = u64::BITS as usize;
 
 /// The open nodes of all scopes that require something.
 #[derive(Debug, Default)]
@@ -41,11 +41,11 @@ pub(crate) struct Open {
     /// The scopes for which a loop without a maximum is open between two rounds.
     loops: FxHashMap<LoopId, SmallVec<[ScopeId; 1]>>,
     /// Whether each node belongs only to machines in which no value is checked.
-    quiet: Box<[bool]>,
+    without_checks: Box<[bool]>,
     /// For each open scope, whether each required key has infinitely many values; see [`Exits`].
     infinite: FxHashMap<ScopeId, Box<[bool]>>,
     /// The scopes in which a value, even the first one, may be a dead end. Empty if there are none.
-    narrow: Box<[bool]>,
+    dead_ends: Box<[bool]>,
 }
 
 /// Computes which places can be left, and which are open.
@@ -54,7 +54,7 @@ pub(super) fn exits(network: &Network, joints: &Joints, leaves: &[Leaf]) -> (Exi
     let fresh = |scope: &Scope| Fresh { is_open: scope.listed().is_empty(), ..Fresh::default() };
     let mut scopes: Box<[Fresh]> = network.scopes.iter().map(fresh).collect();
     let machines = Machines::of(network, joints);
-    let mut open = Open { quiet: machines.quiet(), ..Open::default() };
+    let mut open = Open { without_checks: machines.without_checks(), ..Open::default() };
     let mut steps = MAX_STEPS;
     // Inner scopes are resolved first, so there are as many rounds as levels. A scope that is open stays open.
     loop {
@@ -74,11 +74,13 @@ pub(super) fn exits(network: &Network, joints: &Joints, leaves: &[Leaf]) -> (Exi
             }
         }
         if !changed {
-            let is_narrow =
-                |(index, scope): (ScopeId, &Scope)| open.is_narrow(network, &exits, &machines, index, scope);
-            let narrow: Box<[bool]> = (0..).map(ScopeId).zip(&network.scopes).map(is_narrow).collect();
-            if narrow.contains(&true) {
-                open.narrow = narrow;
+            let scope_has_dead_ends = |(index, scope): (ScopeId, &Scope)| {
+                open.scope_has_dead_ends(network, &exits, &machines, index, scope)
+            };
+            let dead_ends: Box<[bool]> =
+                (0..).map(ScopeId).zip(&network.scopes).map(scope_has_dead_ends).collect();
+            if dead_ends.contains(&true) {
+                open.dead_ends = dead_ends;
             }
             return (exits, open);
         }
@@ -87,7 +89,7 @@ pub(super) fn exits(network: &Network, joints: &Joints, leaves: &[Leaf]) -> (Exi
 
 /// What scopes require but cannot write.
 #[derive(Debug, Default)]
-pub(crate) struct Lost {
+pub(crate) struct Unwritable {
     /// The scopes that require such a value.
     pub(crate) scopes: Vec<ExprId>,
     /// Whether all required values are in the network, so that they need themselves in an endless recursion.
@@ -98,19 +100,19 @@ pub(crate) struct Lost {
 
 /// Finds what scopes require but cannot write. The value of a key may be impossible, so that the key is not in the
 /// network, or it may need a value of the same kind in an endless recursion.
-pub(crate) fn lost(network: &Network) -> Lost {
-    let mut lost = Lost::default();
+pub(crate) fn find_unwritable(network: &Network) -> Unwritable {
+    let mut unwritable = Unwritable::default();
     let asks = |scope: &Scope| !scope.required.is_empty() || !scope.needs.is_empty();
     if !network.scopes.iter().any(asks) {
-        return lost;
+        return unwritable;
     }
     let joints = Joints::of(network);
     let endings = Endings::of(network, &joints);
-    lost.is_endless = true;
+    unwritable.is_endless = true;
     for (index, scope) in (0..).map(ScopeId).zip(&network.scopes) {
         if !endings.scopes[index.index()] {
-            lost.scopes.push(scope.expr);
-            lost.is_endless &= endings.has_required(scope, |_| true);
+            unwritable.scopes.push(scope.expr);
+            unwritable.is_endless &= endings.has_required(scope, |_| true);
         } else if !scope.needs.is_empty()
             && let Some(written) = endings.written(scope, |joint| endings.joints[joint.index()])
             && let Some(need) = scope
@@ -118,10 +120,10 @@ pub(crate) fn lost(network: &Network) -> Lost {
                 .iter()
                 .find(|(one, other)| written.contains(&**one) && !written.contains(&**other))
         {
-            lost.need.get_or_insert_with(|| (scope.expr, need.clone()));
+            unwritable.need.get_or_insert_with(|| (scope.expr, need.clone()));
         }
     }
-    lost
+    unwritable
 }
 
 /// The joints and scopes that come to an end. The least such set, so no value has to contain itself forever.
@@ -222,12 +224,12 @@ impl Open {
     }
 
     /// Checks whether no value is checked in the machine of a state.
-    pub(crate) fn is_quiet(&self, program: &Program, state: NetState) -> bool {
-        let is_quiet = |node: NodeId| self.quiet[program.joints().at(node).index()];
+    pub(crate) fn has_no_checks(&self, program: &Program, state: NetState) -> bool {
+        let has_no_checks = |node: NodeId| self.without_checks[program.joints().at(node).index()];
         match program.place(state) {
             Place::Done => true,
-            Place::Node { .. } => state.node().is_some_and(is_quiet),
-            Place::Cell(cell) => cell.nodes.iter().all(|node| is_quiet(*node)),
+            Place::Node { .. } => state.node().is_some_and(has_no_checks),
+            Place::Cell(cell) => cell.nodes.iter().all(|node| has_no_checks(*node)),
         }
     }
 
@@ -240,18 +242,18 @@ impl Open {
         self.loops.get(&index).map_or(&[], |scopes| scopes)
     }
 
-    /// Checks whether there is a narrow scope.
-    pub(crate) fn has_narrow_scopes(&self) -> bool {
-        !self.narrow.is_empty()
+    /// Checks whether a value of some scope may be a dead end.
+    pub(crate) fn has_dead_ends(&self) -> bool {
+        !self.dead_ends.is_empty()
     }
 
     /// Checks whether a value of a scope, even the first one, may be a dead end because what must follow it may not be
     /// new.
-    pub(crate) fn is_narrow_scope(&self, index: ScopeId) -> bool {
-        self.narrow.get(index.index()) == Some(&true)
+    pub(crate) fn may_have_dead_ends(&self, index: ScopeId) -> bool {
+        self.dead_ends.get(index.index()) == Some(&true)
     }
 
-    fn is_narrow(
+    fn scope_has_dead_ends(
         &self,
         network: &Network,
         exits: &Exits,
@@ -369,10 +371,12 @@ fn open_nodes(
     let parts = machines.parts(scope.body);
     // The approximate number of node visits for the machines, and for each round after them.
     let size: usize = parts.iter().map(|part| machines.nodes[part.index()].len()).sum();
-    let round = size * names.len().div_ceil(BATCH) * 4;
+    let round = size * names.len().div_ceil(KEYS_PER_BATCH) * 4;
     *steps = steps.checked_sub(round)?;
-    let batches: Vec<Written<'_>> =
-        names.chunks(BATCH).map(|names| Written::of(network, exits, machines, &parts, names)).collect();
+    let batches: Vec<Written<'_>> = names
+        .chunks(KEYS_PER_BATCH)
+        .map(|names| Written::of(network, exits, machines, &parts, names))
+        .collect();
     // Callers first. The nodes are visited in reverse, so callees are known before their callers.
     let nodes: Vec<Joint> = parts.iter().flat_map(|part| &machines.nodes[part.index()]).copied().collect();
     let mut open: FxHashSet<Joint> = nodes.iter().copied().collect();
@@ -529,14 +533,14 @@ impl<'n> Machines<'n> {
     }
 
     /// Computes for each node whether it belongs only to machines without checks.
-    fn quiet(&self) -> Box<[bool]> {
-        let mut quiet: Box<[bool]> = vec![true; self.joints.len()].into();
+    fn without_checks(&self) -> Box<[bool]> {
+        let mut without_checks: Box<[bool]> = vec![true; self.joints.len()].into();
         for (nodes, _) in self.nodes.iter().zip(&self.checks).filter(|(_, checks)| **checks) {
             for node in nodes {
-                quiet[node.index()] = false;
+                without_checks[node.index()] = false;
             }
         }
-        quiet
+        without_checks
     }
 
     /// Returns the machine that a node calls, if values of the same scope are checked there.
@@ -588,7 +592,7 @@ fn nodes_of(network: &Network, joints: &Joints, machine: MachineId, seen: &mut [
     nodes
 }
 
-/// The required values that can be written on a path through machines, up to [`BATCH`] of them, a bit each.
+/// The required values that can be written on a path through machines, up to [`KEYS_PER_BATCH`] of them, a bit each.
 struct Written<'n> {
     network: &'n Network,
     exits: &'n Exits,
@@ -618,7 +622,7 @@ impl<'n> Written<'n> {
         parts: &[MachineId],
         names: &[u32],
     ) -> Self {
-        let all = u64::MAX >> (BATCH - names.len());
+        let all = u64::MAX >> (KEYS_PER_BATCH - names.len());
         let bit = |name: &u32| names.iter().position(|one| one == name).map_or(0, |at| 1u64 << at);
         let mut checks = FxHashMap::default();
         for node in parts.iter().flat_map(|part| &all_machines.nodes[part.index()]) {

@@ -140,7 +140,7 @@ impl Contexts {
 
     /// Checks whether a node leads only to words that may not come next. PERF: with keys in any order, every key was
     /// spelled after each set of others (`budgets_of_keys::masks_under_a_budget_with_many_keys_take_few_steps`).
-    pub(super) fn is_in_vain(&self, node: NodeId, next_words: u128) -> bool {
+    pub(super) fn leads_to_other_words_only(&self, node: NodeId, next_words: u128) -> bool {
         let first = self.first_words.get(node.index());
         first.is_some_and(|words| *words != ANYTHING && words & next_words == 0)
     }
@@ -234,11 +234,11 @@ fn first_words(network: &Network, has_checks: &[bool]) -> Box<[u128]> {
 }
 
 /// The greatest number of nodes that are visited to find the machines with checks.
-const STEPS: usize = 4_000_000;
+const MAX_VISITED_NODES: usize = 4_000_000;
 
 /// Finds a superset of the machines that check values of the scope around them.
 fn checks(network: &Network) -> Vec<bool> {
-    let mut left = STEPS;
+    let mut left = MAX_VISITED_NODES;
     let mut has_checks: Vec<bool> = Vec::new();
     let mut calls: Vec<Vec<MachineId>> = Vec::new();
     for machine in &network.machines {

@@ -20,7 +20,7 @@ pub(crate) struct LeafMoves {
 }
 
 /// Visiting this many nodes of the trie counts as a step.
-const NODES: u64 = 32;
+const TRIE_NODES_PER_STEP: u64 = 32;
 
 /// A position after a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +36,8 @@ impl LeafMoves {
         let mut reader = Moving { automaton, inside: FxHashSet::default(), moves: Self::default() };
         reader::read(trie, node, Inside { state, units: 0, is_closed: false }, &mut reader);
         let Moving { inside, mut moves, .. } = reader;
-        moves.steps = moves.steps / NODES + (moves.ends.len() / places::NODES) as u64 + 1;
+        moves.steps =
+            moves.steps / TRIE_NODES_PER_STEP + (moves.ends.len() / places::NODES_PER_STEP) as u64 + 1;
         moves.ends.sort_unstable();
         moves.inside = inside.into_iter().collect();
         moves.inside.sort_unstable_by_key(|to| (to.state, to.units, to.is_closed));

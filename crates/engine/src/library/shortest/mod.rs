@@ -58,8 +58,8 @@ use crate::program::{At, LeafId, NetState, Program};
 /// The greatest number of optional rounds of a repetition, or units of a leaf, that are used if there is a maximum.
 const SLACK: u32 = 32;
 /// When there are more entries than this, or more nodes in sets of them, all are forgotten before the next query.
-const ENTRIES: usize = 50_000;
-const NODES: usize = 4_000_000;
+const MAX_ENTRIES: usize = 50_000;
+const MAX_NODES: usize = 4_000_000;
 
 /// A position in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -173,7 +173,7 @@ enum Item {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Arrival {
     /// The number of the request.
-    pub(crate) asked_by: u32,
+    pub(crate) request: u32,
     pub(crate) places: PlaceSet,
     pub(crate) context: Context,
 }
@@ -193,7 +193,7 @@ pub(crate) struct ShortestPaths {
     /// The entries that this query has reached.
     open: Vec<EntryId>,
     /// The requests for the exits of each entry: their numbers, and the tokens until there.
-    askers: FxHashMap<EntryId, Vec<(u32, u32)>>,
+    requests: FxHashMap<EntryId, Vec<(u32, u32)>>,
     /// The distance that the query has reached.
     reached: u32,
     /// The number of steps that the query may still take.
@@ -218,7 +218,7 @@ impl ShortestPaths {
             question: 0,
             agenda: BinaryHeap::new(),
             open: Vec::new(),
-            askers: FxHashMap::default(),
+            requests: FxHashMap::default(),
             reached: 0,
             steps: 0,
             forgotten: 0,
@@ -228,7 +228,7 @@ impl ShortestPaths {
     /// Begins a query, which may take `steps` steps. Returns how often everything was forgotten: sets of nodes from
     /// before that are invalid.
     pub(crate) fn begin(&mut self, steps: u64) -> u32 {
-        if self.entries.len() > ENTRIES || self.places.len() > NODES {
+        if self.entries.len() > MAX_ENTRIES || self.places.len() > MAX_NODES {
             self.entries = Vec::new();
             self.index = FxHashMap::default();
             self.places = PlaceSets::new();
@@ -237,7 +237,7 @@ impl ShortestPaths {
         self.question += 1;
         self.agenda.clear();
         self.open.clear();
-        self.askers.clear();
+        self.requests.clear();
         self.reached = 0;
         self.steps = steps;
         self.forgotten
@@ -250,15 +250,15 @@ impl ShortestPaths {
         bound: &BoundProgram,
         (position, places, context): (Position, PlaceSet, Context),
         tokens: u32,
-        asked_by: u32,
+        request: u32,
     ) {
         let entry = self.entry(bound.program(), position, places, context);
-        self.askers.entry(entry).or_default().push((asked_by, tokens));
+        self.requests.entry(entry).or_default().push((request, tokens));
         for at in 0..self.entries[entry as usize].exits.len() {
             let exit = self.entries[entry as usize].exits[at];
-            self.tell(asked_by, tokens, exit);
+            self.report(request, tokens, exit);
         }
-        self.come_to(entry, tokens);
+        self.reach_entry(entry, tokens);
     }
 
     /// Returns the nearest requested end that was not returned yet, and its number of tokens; `None` if there is none
@@ -357,12 +357,12 @@ impl ShortestPaths {
         self.schedule(entry);
         for called in 0..self.entries[entry as usize].callees.len() {
             let (callee, cost) = self.entries[entry as usize].callees[called];
-            self.come_to(callee, since.saturating_add(cost));
+            self.reach_entry(callee, since.saturating_add(cost));
         }
     }
 
     /// Records that a path reaches an entry after `tokens` tokens.
-    fn come_to(&mut self, entry: EntryId, tokens: u32) {
+    fn reach_entry(&mut self, entry: EntryId, tokens: u32) {
         let at = &mut self.entries[entry as usize];
         if at.question != self.question {
             at.question = self.question;
@@ -522,7 +522,7 @@ impl ShortestPaths {
             let exit = self.entries[callee as usize].exits[at];
             self.go_on(caller, exit);
         }
-        self.come_to(callee, tokens);
+        self.reach_entry(callee, tokens);
     }
 
     /// Continues a caller after an exit of its callee.
@@ -569,14 +569,14 @@ impl ShortestPaths {
             let caller = self.entries[entry as usize].callers[at];
             self.go_on(caller, exit);
         }
-        for at in 0..self.askers.get(&entry).map_or(0, Vec::len) {
-            let (asked_by, tokens) = self.askers[&entry][at];
-            self.tell(asked_by, tokens, exit);
+        for at in 0..self.requests.get(&entry).map_or(0, Vec::len) {
+            let (request, tokens) = self.requests[&entry][at];
+            self.report(request, tokens, exit);
         }
     }
 
-    fn tell(&mut self, asked_by: u32, before: u32, Exit { tokens, places, context }: Exit) {
-        let arrival = Arrival { asked_by, places, context };
+    fn report(&mut self, request: u32, before: u32, Exit { tokens, places, context }: Exit) {
+        let arrival = Arrival { request, places, context };
         self.agenda.push(Reverse((before.saturating_add(tokens), Item::Exit(arrival))));
     }
 }

@@ -8,9 +8,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::tuning::tuning;
 
-/// Each of the first `STEPS` nodes counts as a step; of the nodes beyond, `NODES` together.
-const STEPS: usize = 256;
-pub(super) const NODES: usize = 16;
+/// Each of the first `SINGLE_STEP_NODES` nodes counts as a step; of the nodes beyond, `NODES_PER_STEP` together.
+const SINGLE_STEP_NODES: usize = 256;
+pub(super) const NODES_PER_STEP: usize = 16;
 
 /// Checks whether a set with this many nodes is large.
 pub(super) fn is_large(nodes: usize) -> bool {
@@ -19,7 +19,7 @@ pub(super) fn is_large(nodes: usize) -> bool {
 
 /// Returns how many steps it takes to process this many nodes at once.
 pub(super) fn steps(nodes: usize) -> u64 {
-    (nodes.min(STEPS) + nodes / NODES + 1) as u64
+    (nodes.min(SINGLE_STEP_NODES) + nodes / NODES_PER_STEP + 1) as u64
 }
 
 /// An interned set.

@@ -158,7 +158,8 @@ impl ShortestPaths {
                         found.calls.push((Callee::Machine(program.counted(index).body), next, node));
                     }
                 }
-                Position::Node(at) | Position::Byte(at) if self.contexts.is_in_vain(at, next_words) => {}
+                Position::Node(at) | Position::Byte(at)
+                    if self.contexts.leads_to_other_words_only(at, next_words) => {}
                 Position::Node(at) | Position::Byte(at) => match network.nodes[at.index()] {
                     Node::Final => todo.push((Position::End, node)),
                     Node::Split { start, len } => {

@@ -6,29 +6,29 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 /// Up to this many items, searching a list is faster than hashing.
-const FEW: usize = 24;
+const MAX_LISTED: usize = 24;
 
 /// A set that starts as a list and overflows into a hash set.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen<T> {
-    few: SmallVec<[T; FEW]>,
+pub(crate) struct SmallSet<T> {
+    few: SmallVec<[T; MAX_LISTED]>,
     many: FxHashSet<T>,
 }
 
-impl<T> Default for Seen<T> {
+impl<T> Default for SmallSet<T> {
     fn default() -> Self {
         Self { few: SmallVec::new(), many: FxHashSet::default() }
     }
 }
 
-impl<T: Copy + Eq + Hash> Seen<T> {
+impl<T: Copy + Eq + Hash> SmallSet<T> {
     /// Adds an item. Returns whether it is new.
     #[inline]
     pub(crate) fn insert(&mut self, item: T) -> bool {
         if self.few.contains(&item) {
             return false;
         }
-        if self.few.len() < FEW {
+        if self.few.len() < MAX_LISTED {
             self.few.push(item);
             return true;
         }

@@ -21,9 +21,9 @@ use crate::value;
 impl Trial<'_> {
     /// Returns tokens that certainly do not lead to a dead end, as a bitset. They leave the current string open, and
     /// its value can still become new.
-    pub(super) fn calm_tokens(&mut self) -> Option<Vec<u32>> {
+    pub(super) fn safe_tokens(&mut self) -> Option<Vec<u32>> {
         let (program, bytes) = (self.bound.program(), self.bound.library().bytes());
-        let mut calm: Option<Vec<u32>> = None;
+        let mut safe: Option<Vec<u32>> = None;
         for thread in self.threads {
             let Some((leaf, state)) = thread.leaf().filter(|(leaf, _)| program.leaf(*leaf).is_string())
             else {
@@ -36,13 +36,13 @@ impl Trial<'_> {
             }
             let found = self.other_strings(thread, leaf, state);
             let Some(found) = found.or_else(|| self.long_strings(thread, leaf, state)) else { continue };
-            let words = calm.get_or_insert_with(|| vec![0; bytes.words()]);
+            let words = safe.get_or_insert_with(|| vec![0; bytes.words()]);
             words.iter_mut().zip(found).for_each(|(word, found)| *word |= found);
         }
-        if let Some(words) = &mut calm {
+        if let Some(words) = &mut safe {
             words.iter_mut().zip(bytes.with(b'"')).for_each(|(word, quoted)| *word &= !quoted);
         }
-        calm
+        safe
     }
 
     /// Returns the tokens after which the current string of a thread can continue in more ways than there are values to
@@ -50,7 +50,7 @@ impl Trial<'_> {
     fn long_strings(&mut self, thread: &Thread, leaf: LeafId, state: LeafState) -> Option<Vec<u32>> {
         let bytes = self.bound.library().bytes();
         let values = self.values_to_avoid(thread)?;
-        match (self.bound.program().leaf(leaf), self.goes_on_after(thread, values)) {
+        match (self.bound.program().leaf(leaf), self.units_with_more_values(thread, values)) {
             // A token that keeps this string open cannot also close it, so every such token is safe. The caller removes
             // tokens with a quote.
             (Leaf::Text(_), Some(_)) => Some(bytes.all().to_vec()),
@@ -93,7 +93,7 @@ impl Trial<'_> {
         if matches!(program.leaf(leaf), Leaf::Text(_)) {
             return None;
         }
-        let written = self.strings_behind(thread)?;
+        let written = self.strings_after(thread)?;
         let mut found = self.inner_tokens(thread, leaf, state, UNBOUNDED);
         let avoided = || {
             let seen = scopes.iter().flat_map(|(_, register)| self.registers.forms(*register));
@@ -128,8 +128,8 @@ impl Trial<'_> {
     /// Returns the strings written on some way out after the current string of a thread. That way out exists if the
     /// string is none of them, no value already seen, and no followed word. Returns `None` if it may depend on the
     /// string.
-    fn strings_behind(&mut self, thread: &Thread) -> Option<Vec<Vec<u8>>> {
-        if self.behind_check(thread)?.iter().any(|behind| self.is_out(behind)) {
+    fn strings_after(&mut self, thread: &Thread) -> Option<Vec<Vec<u8>>> {
+        if self.threads_after_check(thread)?.iter().any(|after| self.has_known_exit(after)) {
             return Some(Vec::new());
         }
         let program = self.bound.program();
@@ -139,42 +139,42 @@ impl Trial<'_> {
         }
         // If the string ended here, it would be recorded as seen like any other value.
         self.attempt(|this, _| {
-            let mut behind = vec![*thread];
-            if !this.steps(b"\"", &mut behind) {
+            let mut after = vec![*thread];
+            if !this.steps(b"\"", &mut after) {
                 return None;
             }
-            this.completion(&behind).map(|text| value::strings(&text))
+            this.completion(&after).map(|text| value::strings(&text))
         })
     }
 
     /// Returns the threads after the check of a thread's current string, if that string is a value that must be new.
-    fn behind_check(&self, thread: &Thread) -> Option<Vec<Thread>> {
+    fn threads_after_check(&self, thread: &Thread) -> Option<Vec<Thread>> {
         let Top::Frame(frame, below) = self.arena.top(thread.stack) else { return None };
         let Resume::At(state) = frame.resume() else { return None };
-        let behind = || self.checked(state).map(|(next, _)| Thread::network(next, below)).collect();
-        self.is_check(state).then(behind)
+        let after = || self.checked(state).map(|(next, _)| Thread::network(next, below)).collect();
+        self.is_check(state).then(after)
     }
 
     /// Returns how many values the current string of a thread has to avoid so that a way out follows it. Returns `None`
     /// if the existence of a way out may depend on the string.
     fn values_to_avoid(&mut self, thread: &Thread) -> Option<usize> {
-        if self.is_out(thread) {
+        if self.has_known_exit(thread) {
             return Some(self.values_on_the_way_out(thread));
         }
-        let behind = self.behind_check(thread)?;
-        if behind.iter().any(|thread| self.is_out(thread)) {
+        let after = self.threads_after_check(thread)?;
+        if after.iter().any(|thread| self.has_known_exit(thread)) {
             return Some(self.values_on_the_way_out(thread));
         }
         // The values that were seen, and those written on the way out, each of which takes at least one byte.
-        let written = self.completion(&behind)?.len();
+        let written = self.completion(&after)?.len();
         Some(self.seen_below(thread.stack).saturating_add(written))
     }
 
-    /// Searches briefly for a text that leads from some threads, none of which is out, to a place that is out.
+    /// Searches briefly for a text that leads from some threads, none of which has a known exit, to a place that has one.
     fn completion(&mut self, threads: &[Thread]) -> Option<Vec<u8>> {
-        let before = core::mem::take(&mut self.outs.completions);
+        let before = core::mem::take(&mut self.known_exits.completions);
         let found = self.search_briefly(threads);
-        let completion = core::mem::replace(&mut self.outs.completions, before).into_iter().next();
+        let completion = core::mem::replace(&mut self.known_exits.completions, before).into_iter().next();
         completion.filter(|_| found == Some(true))
     }
 

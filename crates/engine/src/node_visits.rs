@@ -8,7 +8,7 @@
 use core::cell::Cell;
 
 thread_local! {
-    static LOOKED: Cell<u64> = const { Cell::new(0) };
+    static VISITED_NODES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The cost of visiting one node while a new state is built, in steps of a mask.
@@ -17,7 +17,7 @@ pub(crate) const NODE_STEPS: u64 = 4;
 /// Adds this many visited nodes to the count.
 #[inline]
 pub(crate) fn count(nodes: usize) {
-    LOOKED.set(LOOKED.get().saturating_add(nodes as u64));
+    VISITED_NODES.set(VISITED_NODES.get().saturating_add(nodes as u64));
 }
 
 /// Adds this many mask steps to the count. For code that has no meter.
@@ -27,5 +27,5 @@ pub(crate) fn count_steps(steps: u64) {
 
 /// Returns the number of nodes that this OS thread has visited since the last call, and resets it.
 pub(crate) fn take() -> u64 {
-    LOOKED.take()
+    VISITED_NODES.take()
 }
