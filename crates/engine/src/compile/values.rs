@@ -146,7 +146,8 @@ const MAX_COUNTED_VALUES: u32 = 1 << 16;
 /// The number of expressions that are visited to count one kind of values.
 const MAX_COUNTED_EXPRS: u32 = 4_096;
 
-/// Returns an upper bound on the number of texts that match, or [`MAX_COUNTED_VALUES`] if there are more or the number is not known.
+/// Returns an upper bound on the number of texts that match, or [`MAX_COUNTED_VALUES`] if there are more or the number
+/// is not known.
 fn count(grammar: &Grammar, id: ExprId, left: &mut u32) -> u32 {
     let Some(less) = left.checked_sub(1) else { return MAX_COUNTED_VALUES };
     *left = less;

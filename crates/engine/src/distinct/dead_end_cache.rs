@@ -1,6 +1,6 @@
 //! Remembers which tokens lead to dead ends while the text stays in one string.
 //!
-//! Where values may run dead_ends, the tokens that end a string are tried one by one. If the string is not part of a value
+//! Where values may run out, the tokens that end a string are tried one by one. If the string is not part of a value
 //! that must be new, the result does not depend on its content: the answer found at its first character holds up to its
 //! end.
 

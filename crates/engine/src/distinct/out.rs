@@ -1,7 +1,7 @@
 //! Finds places with an exit that is known without a search.
 //!
-//! A place has a known *exit* if a path to the end of the text is known on which no check can fail ([`crate::program::Exits`]).
-//! The path is followed from a thread down its stack, from one scope to the next.
+//! A place has a known *exit* if a path to the end of the text is known on which no check can fail
+//! ([`crate::program::Exits`]). The path is followed from a thread down its stack, from one scope to the next.
 
 use smallvec::SmallVec;
 

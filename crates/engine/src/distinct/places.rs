@@ -2,7 +2,8 @@
 //!
 //! Where values may run out, hundreds of tokens are tried for one mask, and they lead to few places: after `": "`, all
 //! texts that begin a string are in the same state on the same stacks. So texts are followed through a graph of places,
-//! which are sets of threads. Each byte is taken once from each place, and each thread is checked once for a known exit.
+//! which are sets of threads. Each byte is taken once from each place, and each thread is checked once for a known
+//! exit.
 //!
 //! ```text
 //!   texts      "a":   "b":   "a":[                 · ─"─▶ · ─a,b─▶ · ─"─▶ · ─:─▶ · ─[─▶ ·
@@ -11,12 +12,12 @@
 //! a value that must be new. Then there are two ways to continue:
 //!
 //! * Strings are *alike* if they were not seen, no scope wants them, and they need no other string. Whichever of them
-//!   is written, the threads continue in the same way, and have a known exit or not. So the first of them represents all, until
-//!   another value ends.
+//!   is written, the threads continue in the same way, and have a known exit or not. So the first of them represents
+//!   all, until another value ends.
 //! * Otherwise each text is followed individually.
 //!
-//! If no thread of a place has a known exit, whether there is a way out may depend on every value, so there, too, each text is
-//! followed individually. To distinguish places, stacks and registers keep their numbers while a graph lives.
+//! If no thread of a place has a known exit, whether there is a way out may depend on every value, so there, too, each
+//! text is followed individually. To distinguish places, stacks and registers keep their numbers while a graph lives.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;

@@ -170,7 +170,8 @@ impl Trial<'_> {
         Some(self.seen_below(thread.stack).saturating_add(written))
     }
 
-    /// Searches briefly for a text that leads from some threads, none of which has a known exit, to a place that has one.
+    /// Searches briefly for a text that leads from some threads, none of which has a known exit, to a place that has
+    /// one.
     fn completion(&mut self, threads: &[Thread]) -> Option<Vec<u8>> {
         let before = core::mem::take(&mut self.known_exits.completions);
         let found = self.search_briefly(threads);

@@ -1,8 +1,8 @@
 //! Searches for a way out: a continuation in which every value that must be new is new.
 //!
 //! If a place has no known exit ([`super::out`]), the search continues byte by byte, in rounds, until it reaches a
-//! place that has one or has nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may take. If
-//! these are used up, the result is an error, never a guess.
+//! place that has one or has nothing left to try. Each byte takes [`SEARCH_STEPS`] of the steps that a mask may take.
+//! If these are used up, the result is an error, never a guess.
 //!
 //! Rounds alternate between two orders. Depth first finds long ways without choices, such as the members of an object,
 //! but it may write `[true,true,true,…` forever where a `false` is required. Cheapest first finds short ways, wherever
@@ -110,8 +110,8 @@ pub(crate) fn dead_scopes(bound: &BoundProgram) -> Vec<ExprId> {
     }
 }
 
-/// Checks whether a scope can be completed without one of the `forbidden` scopes inside it. Returns `None` if the answer
-/// takes too many steps.
+/// Checks whether a scope can be completed without one of the `forbidden` scopes inside it. Returns `None` if the
+/// answer takes too many steps.
 fn has_text(
     bound: &BoundProgram,
     buffers: &mut Buffers,

@@ -1,8 +1,8 @@
 //! Computes the cost of a value that must be new.
 //!
 //! A value that must differ from those already seen may have to be longer than the shortest value. An upper bound on
-//! how much longer is computed once for the leaf of such values: if more than [`MAX_SEEN_VALUES`] texts have at most this many
-//! bytes, one of them is new.
+//! how much longer is computed once for the leaf of such values: if more than [`MAX_SEEN_VALUES`] texts have at most
+//! this many bytes, one of them is new.
 //!
 //! ```text
 //!   "[^"]*"    2 bytes: 1 text    3 bytes: 93 and more    4 bytes: more than 8,000     a new one has 4 bytes at most, 2 more than the shortest
@@ -158,8 +158,8 @@ fn measure(program: &Program, distances: &LeafDistances, id: LeafId) -> Option<C
     (whole < NEVER).then_some(Cost { whole: whole + more, more })
 }
 
-/// Computes for each state a length such that more than [`MAX_SEEN_VALUES`] different strings of at most this length are
-/// reachable.
+/// Computes for each state a length such that more than [`MAX_SEEN_VALUES`] different strings of at most this length
+/// are reachable.
 fn lengths(automaton: &Automaton, bytes: ByteSet) -> Option<Vec<Option<u32>>> {
     if automaton.len() > MAX_STATES {
         return None;
