@@ -53,16 +53,17 @@ impl Dialect {
             return Some(Self::Lark);
         }
         let name = rest.trim_start_matches(['?', '!']);
-        let behind = name.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
-        if behind.len() == name.len() {
+        let after_name = name.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
+        if after_name.len() == name.len() {
             return None;
         }
         // A name in EBNF may contain a dot.
-        let dotted = behind.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+        let dotted =
+            after_name.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
         if skip_comments(dotted).starts_with("::=") {
             return Some(if ebnf::has_tokens(source) { Self::Gbnf } else { Self::Ebnf });
         }
-        skip_comments(behind).starts_with([':', '[', '{', '.']).then_some(Self::Lark)
+        skip_comments(after_name).starts_with([':', '[', '{', '.']).then_some(Self::Lark)
     }
 
     /// Returns the name, as used in programs.

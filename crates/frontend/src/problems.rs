@@ -3,7 +3,7 @@
 use core::fmt;
 
 /// The maximum number of problems that an error lists; the rest is counted.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 /// The reasons why a document was refused: a list of problems, each with its place and a suggested fix.
 ///
@@ -46,7 +46,7 @@ impl<P: PartialEq> Problems<P> {
         if self.problems.contains(&problem) {
             return;
         }
-        if self.problems.len() < SHOWN {
+        if self.problems.len() < MAX_SHOWN {
             self.problems.push(problem);
         } else {
             self.more += 1;

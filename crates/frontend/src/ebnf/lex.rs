@@ -532,8 +532,9 @@ impl Lexer<'_> {
     /// Skips the `}` of an invalid repetition, if it is near. Unclosed braces must not make the lexer search the same
     /// text repeatedly.
     fn skip_to_brace(&mut self) {
-        const NEAR: usize = 100;
-        let near = self.rest().bytes().take(NEAR).take_while(|b| *b != b'\n').position(|b| b == b'}');
+        const MAX_SKIPPED_BYTES: usize = 100;
+        let near =
+            self.rest().bytes().take(MAX_SKIPPED_BYTES).take_while(|b| *b != b'\n').position(|b| b == b'}');
         self.at += near.map_or(0, |at| at + 1);
     }
 

@@ -20,7 +20,7 @@ pub(super) const NAMES: [&str; 6] =
     ["Token", "ExcludeToken", "TagDispatch", "TokenTagDispatch", "Regex", "Substring"];
 
 /// The maximum number of chunks of a substring.
-const CHUNKS: usize = 100_000;
+const MAX_CHUNKS: usize = 100_000;
 
 /// An argument between the parentheses.
 #[derive(Debug)]
@@ -151,8 +151,8 @@ fn pattern(arguments: &[Argument], call: Span) -> Result<Grammar, Wrong> {
 
 /// Returns any run of adjacent chunks. An empty chunk adds nothing to a run.
 fn chunks(arguments: &[Argument], call: Span) -> Result<Grammar, Wrong> {
-    if arguments.len() > CHUNKS {
-        let message = format!("{} chunks are more than the limit of {CHUNKS}", arguments.len());
+    if arguments.len() > MAX_CHUNKS {
+        let message = format!("{} chunks are more than the limit of {MAX_CHUNKS}", arguments.len());
         return Err((call, message, "write fewer and longer ones".into()));
     }
     let mut chunks = Vec::with_capacity(arguments.len());

@@ -193,8 +193,8 @@ impl Report {
     /// Returns the JSON pointer of the schema for which an expression of the grammar was first made, if known. Later
     /// stages use it to name the place of an error in the grammar.
     pub fn origin(&self, expr: ExprId) -> Option<String> {
-        let behind = self.origins.partition_point(|(first, _)| *first as usize <= expr.index());
-        let (_, path) = self.origins.get(behind.checked_sub(1)?)?;
+        let end = self.origins.partition_point(|(first, _)| *first as usize <= expr.index());
+        let (_, path) = self.origins.get(end.checked_sub(1)?)?;
         Some(self.paths.pointer(*path))
     }
 

@@ -184,7 +184,7 @@ impl<'a> Lowering<'a> {
         if let Some((ending, span)) = &attributes.ending {
             body = self.ended(body, ending, *span, inner);
             if let Some(&at) = self.scopes[place.document].names.get(&*definition.name) {
-                body = self.outrun(body, Start::Lazy(at), place.document);
+                body = self.without_lazy_wins(body, Start::Lazy(at), place.document);
             }
         }
         if let Some((chars, span)) = attributes.max_chars {
@@ -283,7 +283,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Returns the texts of a terminal within which no lazy terminal that begins at the same place has matched before.
-    fn outrun(&mut self, mut terminal: ExprId, start: Start, document: usize) -> ExprId {
+    fn without_lazy_wins(&mut self, mut terminal: ExprId, start: Start, document: usize) -> ExprId {
         let Some(others) = self.races[document].get(&start).cloned() else { return terminal };
         for other in others {
             let lazy = self.lazy_terminal(document, other);
@@ -407,11 +407,11 @@ impl<'a> Lowering<'a> {
     /// Returns a terminal as a separate rule, so that mentioning it does not copy it. The smallest ones are inserted in
     /// place.
     fn named_terminal(&mut self, name: &str, body: ExprId) -> ExprId {
-        const SMALL: usize = 32;
+        const MAX_INLINE_BYTES: usize = 32;
         let is_class =
             |id: ExprId| matches!(self.builder.expr(id), Expr::Class(_) | Expr::Empty | Expr::Never);
         let is_small = match self.builder.expr(body) {
-            Expr::Bytes(bytes) => bytes.len() <= SMALL,
+            Expr::Bytes(bytes) => bytes.len() <= MAX_INLINE_BYTES,
             Expr::Repeat { body, .. } => is_class(*body),
             _ => is_class(body),
         };
@@ -568,7 +568,7 @@ impl<'a> Lowering<'a> {
         if place.in_terminal {
             return Part::One(terminal);
         }
-        let terminal = self.outrun(terminal, Start::at(span), place.document);
+        let terminal = self.without_lazy_wins(terminal, Start::at(span), place.document);
         self.and_ignored(terminal, place)
     }
 

@@ -221,8 +221,8 @@ impl Parser<'_> {
 
     /// Checks whether the part of a definition before its colon is here. The lookahead is bounded.
     fn begins_definition(&self) -> bool {
-        const FAR: usize = 64;
-        let mut signs = (0..FAR)
+        const MAX_LOOKAHEAD: usize = 64;
+        let mut signs = (0..MAX_LOOKAHEAD)
             .map_while(|ahead| self.peek_at(ahead))
             .skip_while(|kind| matches!(kind, Kind::Sign("?" | "!")));
         if signs.next() != Some(&Kind::Name) {

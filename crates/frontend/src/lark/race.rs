@@ -113,23 +113,23 @@ impl Race<'_, '_> {
     }
 
     fn sequence(&mut self, items: &[Item]) -> First {
-        let mut behind = First { starts: BTreeSet::new(), is_nullable: true };
+        let mut after = First { starts: BTreeSet::new(), is_nullable: true };
         for item in items.iter().rev() {
             let one = self.atom(&item.atom, item.span);
             let (min, max) = item.repeat.unwrap_or((1, Some(1)));
             if max.is_none_or(|max| max > 1) {
                 // Either another round or the following item begins here.
-                self.meet(&one.starts.union(&behind.starts).copied().collect());
+                self.meet(&one.starts.union(&after.starts).copied().collect());
             }
             let is_nullable = one.is_nullable || min == 0;
             let mut here = one.starts;
             if is_nullable {
-                here.extend(behind.starts);
+                here.extend(after.starts);
             }
-            behind = First { starts: here, is_nullable: is_nullable && behind.is_nullable };
-            self.meet(&behind.starts);
+            after = First { starts: here, is_nullable: is_nullable && after.is_nullable };
+            self.meet(&after.starts);
         }
-        behind
+        after
     }
 
     fn atom(&mut self, atom: &Atom, span: Span) -> First {

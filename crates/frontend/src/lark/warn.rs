@@ -70,7 +70,7 @@ impl Universal {
             return Self { rules: vec![false; grammar.rules().len()] };
         }
         // Each round finds something, or is the last one.
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let mut has_changed = false;
             for id in grammar.expr_ids() {
                 let of = |known: &[bool], id: &ExprId| known[id.index()];
@@ -109,19 +109,19 @@ impl Universal {
 }
 
 /// The maximum number of rounds through rules that call one another.
-const ROUNDS: usize = 64;
+const MAX_ROUNDS: usize = 64;
 
 /// The maximum number of expressions for which an automaton is built.
-const LOOKS: usize = 256;
+const MAX_AUTOMATA: usize = 256;
 
 /// The maximum number of expressions visited to find a text that does not match.
-const LOOKS_FOR_TEXT: u32 = 256;
+const MAX_SKETCHED_EXPRS: u32 = 256;
 
 /// Returns the expressions that match every text, using automata.
 fn free_parts(grammar: &Grammar) -> Vec<bool> {
     // Only expressions with a large class or a complement are candidates.
     let mut is_wide = vec![false; grammar.exprs().len()];
-    let mut looks = 0;
+    let mut automata = 0;
     let mut free = vec![false; grammar.exprs().len()];
     for id in grammar.expr_ids() {
         let expr = grammar.expr(id);
@@ -136,8 +136,8 @@ fn free_parts(grammar: &Grammar) -> Vec<bool> {
         };
         let may_be_free =
             matches!(expr, Expr::Repeat { min: 0, max: None, .. } | Expr::And(_) | Expr::Not(_));
-        if is_wide[id.index()] && may_be_free && looks < LOOKS && !lacks_text(grammar, id) {
-            looks += 1;
+        if is_wide[id.index()] && may_be_free && automata < MAX_AUTOMATA && !lacks_text(grammar, id) {
+            automata += 1;
             free[id.index()] = is_everything(grammar, id);
         }
     }
@@ -147,7 +147,7 @@ fn free_parts(grammar: &Grammar) -> Vec<bool> {
 /// Checks whether a simple analysis finds a text that does not match: the empty text, or one of one character. PERF:
 /// the automata of a language's identifiers and strings took most of the time that its grammar took to compile.
 fn lacks_text(grammar: &Grammar, id: ExprId) -> bool {
-    let sketch = Sketch { grammar, left: Cell::new(LOOKS_FOR_TEXT) };
+    let sketch = Sketch { grammar, left: Cell::new(MAX_SKETCHED_EXPRS) };
     match grammar.expr(id) {
         Expr::Not(some) => sketch.has_text(*some),
         _ => !sketch.may_be_empty(id) || !sketch.single_characters(id).is_all(),

@@ -137,11 +137,13 @@ impl Life<'_> {
 
 /// Returns the names in quotes; of a long list, only both ends.
 fn shorten(names: &[&str]) -> Vec<String> {
-    const ENDS: usize = 3;
+    const SHOWN_AT_EACH_END: usize = 3;
     let quote = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
-    let Some(left_out) = names.len().checked_sub(2 * ENDS).filter(|n| *n > 1) else { return quote(names) };
-    let mut shown = quote(&names[..ENDS]);
+    let Some(left_out) = names.len().checked_sub(2 * SHOWN_AT_EACH_END).filter(|n| *n > 1) else {
+        return quote(names);
+    };
+    let mut shown = quote(&names[..SHOWN_AT_EACH_END]);
     shown.push(format!("… ({left_out} more)"));
-    shown.extend(quote(&names[names.len() - ENDS..]));
+    shown.extend(quote(&names[names.len() - SHOWN_AT_EACH_END..]));
     shown
 }

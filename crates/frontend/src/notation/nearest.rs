@@ -3,12 +3,12 @@
 /// Returns the name that is most similar to `name`, if one is similar enough.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // A comparison costs the product of the lengths, for every rule, so long names and huge grammars are not compared.
-    const LONGEST: usize = 64;
-    const MOST: usize = 10_000;
+    const MAX_BYTES: usize = 64;
+    const MAX_NAMES: usize = 10_000;
     let near_enough = (name.chars().count() / 3).max(1);
     names
-        .take(MOST)
-        .filter(|other| name.len().max(other.len()) <= LONGEST)
+        .take(MAX_NAMES)
+        .filter(|other| name.len().max(other.len()) <= MAX_BYTES)
         .map(|other| (distance(name, other), other))
         .filter(|(distance, _)| *distance <= near_enough)
         .min_by_key(|(distance, _)| *distance)

@@ -22,7 +22,8 @@ pub(super) struct Contexts {
 const MAX_CONTEXTS: usize = 32;
 
 impl Contexts {
-    /// Returns the contexts that a pattern can distinguish. Its look-behinds must be [narrow](Narrow::of).
+    /// Returns the contexts that a pattern can distinguish. Its look-behinds must depend on a
+    /// [single](SingleCharLook::of) character.
     pub(super) fn of(ast: &Ast) -> Result<Self, Diagnostic> {
         let mut sets = vec![CharSet::all()];
         let (mut seen, mut words) = (HashSet::new(), Vec::new());
@@ -37,8 +38,8 @@ impl Contexts {
                     words.push(Arc::clone(word));
                     CharSet::clone(word)
                 }
-                Kind::Look(Look { ahead: false, .. }, body) => match Narrow::of(body) {
-                    Some(narrow) => narrow.set,
+                Kind::Look(Look { ahead: false, .. }, body) => match SingleCharLook::of(body) {
+                    Some(single) => single.set,
                     None => return,
                 },
                 _ => return,
@@ -81,14 +82,14 @@ impl Contexts {
 
 /// A look-behind that depends on a single character.
 #[derive(Debug)]
-pub(super) struct Narrow {
+pub(super) struct SingleCharLook {
     /// The characters after which it holds.
     pub(super) set: CharSet,
     /// Whether it holds at the start of the text.
     pub(super) start: bool,
 }
 
-impl Narrow {
+impl SingleCharLook {
     /// Returns the condition of a look-behind with this body, if it depends on a single character.
     pub(super) fn of(body: &Ast) -> Option<Self> {
         if body.is_plain() && body.is_nullable() {
@@ -119,7 +120,7 @@ pub(super) fn wide_look_behind(ast: &Ast) -> Option<Span> {
     ast.for_each(&mut |ast| {
         if let Kind::Look(Look { ahead: false, .. }, body) = ast.kind()
             && found.is_none()
-            && Narrow::of(body).is_none()
+            && SingleCharLook::of(body).is_none()
         {
             found = Some(ast.span());
         }

@@ -40,7 +40,7 @@ use maskwright_grammar::{CharSet, Diagnostic, Expr, ExprId, GrammarBuilder, Span
 
 use super::Options;
 use super::ast::{Ast, Kind, Look, Place};
-use super::look::{Contexts, Narrow, newline, wide_look_behind};
+use super::look::{Contexts, SingleCharLook, newline, wide_look_behind};
 use super::unicode;
 use crate::stopped::stopped;
 
@@ -411,12 +411,12 @@ impl Lowerer<'_> {
                 })
                 .collect());
         }
-        let Some(narrow) = Narrow::of(body) else {
+        let Some(single) = SingleCharLook::of(body) else {
             return Err(Diagnostic::error(body.span(), "this look-behind is too long"));
         };
         let never = self.builder.never();
         let holds =
-            |context| if context == 0 { narrow.start } else { self.contexts.is_after(context, &narrow.set) };
+            |context| if context == 0 { single.start } else { self.contexts.is_after(context, &single.set) };
         Ok((0..).zip(k).map(|(context, k)| if holds(context) == look.negated { never } else { k }).collect())
     }
 

@@ -18,7 +18,7 @@ pub(super) fn may_contain(grammar: &Grammar, end: &str) -> bool {
     if finder.pattern.is_empty() {
         return false;
     }
-    if finder.states() > LONGEST {
+    if finder.states() > MAX_STATES {
         return true;
     }
     let mut known = vec![Relation::none(finder.states()); grammar.exprs().len()];
@@ -52,7 +52,7 @@ pub(super) fn may_contain(grammar: &Grammar, end: &str) -> bool {
 }
 
 /// The maximum number of states, which is the width of a row of bits.
-const LONGEST: usize = 128;
+const MAX_STATES: usize = 128;
 
 /// Returns, for each prefix of a pattern by its length, the length of its longest proper suffix that is a prefix of it.
 fn failures<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
@@ -233,7 +233,7 @@ impl Relation {
     }
 
     fn all(n: usize) -> Self {
-        Self { rows: vec![u128::MAX >> (LONGEST - n); n] }
+        Self { rows: vec![u128::MAX >> (MAX_STATES - n); n] }
     }
 
     fn same(n: usize) -> Self {

@@ -54,10 +54,10 @@ pub(super) struct Around<'n> {
 }
 
 /// The maximum number of states of the automaton.
-const STATES: usize = 200_000;
+const MAX_STATES: usize = 200_000;
 
 /// The approximate maximum number of its edges.
-const EDGES: usize = 4_000_000;
+const MAX_EDGES: usize = 4_000_000;
 
 /// Returns the expression of free text with everything that follows it.
 pub(super) fn free_text(
@@ -95,12 +95,12 @@ fn refuse_too_many(patterns: &[Pattern]) -> Result<(), TagError> {
         characters += pattern.symbols.len();
         firsts.extend(pattern.symbols.first());
     }
-    let message = if characters > STATES {
-        format!("the markers of this free text have more than {STATES} characters together")
-    } else if characters.saturating_mul(firsts.len()) > EDGES {
+    let message = if characters > MAX_STATES {
+        format!("the markers of this free text have more than {MAX_STATES} characters together")
+    } else if characters.saturating_mul(firsts.len()) > MAX_EDGES {
         // Wherever a marker is broken off, another one may begin.
         format!(
-            "the markers of this free text need more than {EDGES} edges: they begin with many different characters"
+            "the markers of this free text need more than {MAX_EDGES} edges: they begin with many different characters"
         )
     } else {
         return Ok(());

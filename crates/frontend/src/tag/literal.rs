@@ -203,7 +203,7 @@ struct Copy<'c, 'g> {
 }
 
 /// The maximum nesting depth of expressions inside a rule.
-const DEPTH: usize = 2_000;
+const MAX_DEPTH: usize = 2_000;
 
 impl Copy<'_, '_> {
     fn all(&mut self) -> Result<ExprId, Stop> {
@@ -230,7 +230,7 @@ impl Copy<'_, '_> {
             return Ok(*known);
         }
         self.depth += 1;
-        if self.depth > DEPTH {
+        if self.depth > MAX_DEPTH {
             return Err(Stop::Unwritten("so deep a schema"));
         }
         let copy = self.new_expr(id, place)?;

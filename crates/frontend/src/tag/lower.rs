@@ -15,7 +15,7 @@ use super::format::{
     AnyText, Arm, Dispatch, Format, Json, Kind, Marker, Separated, Style, Syntax, Tag, Then,
 };
 use super::free::{Around, Pattern, check, free_text};
-use super::read::DEPTH;
+use super::read::MAX_DEPTH;
 use super::spelling::{Names, Symbol, marker_expr, spellings, symbols_expr};
 use super::wire::wire;
 use super::{Options, literal, schema, xml};
@@ -58,7 +58,7 @@ struct Exit {
 pub(super) fn lower(format: &Format, options: &Options) -> Lowered<Grammar> {
     let mut lower = Lower::new(options);
     let end = lower.end();
-    let all = lower.format(format, &end, DEPTH)?;
+    let all = lower.format(format, &end, MAX_DEPTH)?;
     let mut g = lower.g;
     let root = g.declare("root");
     g.define(root, all.expr);
@@ -95,7 +95,7 @@ impl<'o> Lower<'o> {
     fn format(&mut self, format: &Format, next: &Next, depth: usize) -> Lowered<Next> {
         let at = &*format.at;
         let Some(depth) = depth.checked_sub(1) else {
-            let message = format!("formats stand in each other more than {DEPTH} levels deep");
+            let message = format!("formats stand in each other more than {MAX_DEPTH} levels deep");
             return Err(TagError::of(Reason::Limit, at, message, "take a level out"));
         };
         if must_stop() {
@@ -199,8 +199,8 @@ impl<'o> Lower<'o> {
             (1, Some(1)) => self.format(content, next, depth),
             (0 | 1, None) => {
                 let again = self.g.declare("again");
-                let behind = self.opaque(again);
-                let once = self.format(content, &behind, depth)?;
+                let after = self.opaque(again);
+                let once = self.format(content, &after, depth)?;
                 let either = self.either(vec![once.clone(), next.clone()]);
                 self.g.define(again, either.expr);
                 Ok(if min == 0 { either } else { once })
@@ -235,8 +235,8 @@ impl<'o> Lower<'o> {
     }
 
     fn separated(&mut self, separated: &Separated, at: &str, next: &Next, depth: usize) -> Lowered<Next> {
-        let behind = self.g.declare("tags");
-        let after = if separated.stop_after_first { next.clone() } else { self.opaque(behind) };
+        let rule = self.g.declare("tags");
+        let after = if separated.stop_after_first { next.clone() } else { self.opaque(rule) };
         let tags = separated.tags.iter().map(|tag| (tag, &after));
         let tags = tags.chain(separated.last.iter().map(|tag| (tag, next)));
         let tags = tags.map(|(tag, after)| self.tag(tag, after, depth)).collect::<Lowered<Vec<_>>>()?;
@@ -245,7 +245,7 @@ impl<'o> Lower<'o> {
         let separator = Marker::Text(separated.separator.clone());
         let another = self.marked(separator, &format!("{at}/separator"), first.clone())?;
         let either = self.either(vec![another, next.clone()]);
-        self.g.define(behind, either.expr);
+        self.g.define(rule, either.expr);
         Ok(if separated.at_least_one { first } else { self.either(vec![first, next.clone()]) })
     }
 

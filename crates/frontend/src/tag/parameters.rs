@@ -79,7 +79,7 @@ pub fn parameters(json: &Json) -> Result<Vec<Parameter>, TagError> {
 }
 
 /// The maximum number of patterns for names, which bounds their combinations.
-const PATTERNS: usize = 5;
+const MAX_NAME_PATTERNS: usize = 5;
 
 /// The constraints on parameters that the schema of an object does not name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -256,8 +256,9 @@ fn patterns(json: &Json) -> Result<Vec<(String, Dfa)>, TagError> {
     let Some(map) = json.schema.get("patternProperties").and_then(Value::as_object) else {
         return Ok(Vec::new());
     };
-    if map.len() > PATTERNS {
-        let message = format!("{} patterns for names are more than the limit of {PATTERNS}", map.len());
+    if map.len() > MAX_NAME_PATTERNS {
+        let message =
+            format!("{} patterns for names are more than the limit of {MAX_NAME_PATTERNS}", map.len());
         return Err(refused(json, "/patternProperties", message));
     }
     let automaton = |pattern: &String| {
@@ -398,13 +399,13 @@ pub(super) fn reference(schema: &Value) -> Option<&str> {
 }
 
 /// The maximum length of a chain of references.
-const REFERENCES: usize = 8;
+const MAX_REFERENCE_CHAIN: usize = 8;
 
 /// Returns the schema that a chain of references leads to, and its place. Returns `None` if constraining keywords are
 /// beside a reference.
 fn followed<'s>(schema: &'s Value, below: &str) -> Option<(&'s Map<String, Value>, String)> {
     let (mut here, mut below) = (schema.as_object()?, below.to_owned());
-    for _ in 0..REFERENCES {
+    for _ in 0..MAX_REFERENCE_CHAIN {
         let Some(pointer) = here.get("$ref") else { return Some((here, below)) };
         if !here.keys().all(|keyword| keyword == "$ref" || is_silent(keyword)) {
             return None;
@@ -461,29 +462,29 @@ pub(super) fn any_order(
         return Err(TagError::of(Reason::Limit, &json.at, message, "leave `any_order` out"));
     }
     let sets = 1usize << parts.len();
-    let behind: Vec<RuleId> = (0..sets).map(|set| g.declare(&format!("parameters~{set}"))).collect();
+    let after: Vec<RuleId> = (0..sets).map(|set| g.declare(&format!("parameters~{set}"))).collect();
     // Returns one more parameter after a set, and whether the set is complete without it.
     let next = |set: usize, g: &mut GrammarBuilder| {
         let mut next = Vec::new();
         for (i, &(part, _)) in parts.iter().enumerate().filter(|(i, _)| set >> i & 1 == 0) {
-            let rest = g.rule(behind[set | 1 << i]);
+            let rest = g.rule(after[set | 1 << i]);
             next.push(g.seq([part, rest]));
         }
         if let Some(other) = other {
-            let same = g.rule(behind[set]);
+            let same = g.rule(after[set]);
             next.push(g.seq([other, same]));
         }
         let is_over = parts.iter().enumerate().all(|(i, (_, required))| !required || set >> i & 1 == 1);
         (g.alt(next), is_over)
     };
-    for (set, rule) in behind.iter().enumerate() {
+    for (set, rule) in after.iter().enumerate() {
         let (more, is_over) = next(set, g);
         let more = g.seq([separator, more]);
         let body = if is_over { g.optional(more) } else { more };
         g.define(*rule, body);
     }
     if separated == Separated::Before {
-        return Ok(g.rule(behind[0]));
+        return Ok(g.rule(after[0]));
     }
     let (first, is_over) = next(0, g);
     Ok(if is_over { g.optional(first) } else { first })

@@ -11,13 +11,13 @@ use super::format::{
 use crate::json_schema::path::escaped;
 
 /// The maximum nesting depth of formats. Reading and lowering recurse once per level.
-pub(super) const DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = 64;
 
 /// The greatest number in a tag, as in `XGrammar`.
-const MOST: u64 = 2_147_483_647;
+const MAX_COUNT: u64 = 2_147_483_647;
 
 /// The maximum number of triggers that an error shows.
-const SHOWN: usize = 10;
+const MAX_SHOWN: usize = 10;
 
 type Read<T> = Result<T, TagError>;
 
@@ -39,10 +39,10 @@ pub(super) fn document(value: &Value) -> Read<Format> {
         && kind != "structural_tag"
     {
         // A format without its wrapper is unambiguous.
-        return format(value, "", DEPTH);
+        return format(value, "", MAX_DEPTH);
     }
     let inner = fields.required("format")?;
-    let format = format(inner, "/format", DEPTH);
+    let format = format(inner, "/format", MAX_DEPTH);
     fields.finish(format)
 }
 
@@ -104,7 +104,7 @@ fn structure_of(value: &Value, at: &str) -> Read<Tag> {
 /// Reads a format.
 pub(super) fn format(value: &Value, at: &str, depth: usize) -> Read<Format> {
     let Some(depth) = depth.checked_sub(1) else {
-        let message = format!("formats stand in each other more than {DEPTH} levels deep");
+        let message = format!("formats stand in each other more than {MAX_DEPTH} levels deep");
         return Err(TagError::of(Reason::Limit, at, message, "take a level out"));
     };
     let mut fields = Fields::of(value, at)?;
@@ -349,7 +349,7 @@ fn arms_of(triggers: &[String], tags: Vec<Tag>, at: &str) -> Read<Vec<Arm>> {
         } else {
             let message =
                 format!("the begin {begin:?} starts with none of the triggers, so the tag could never come");
-            let (shown, more) = triggers.split_at(triggers.len().min(SHOWN));
+            let (shown, more) = triggers.split_at(triggers.len().min(MAX_SHOWN));
             let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
             let help = format!("add a trigger that {begin:?} starts with; the triggers are {shown:?}{more}");
             error.push(Reason::Conflict, &format!("{}/begin", tag.at), message, help);
@@ -539,9 +539,9 @@ impl<'v> Fields<'v> {
         match self.optional(name) {
             None => Ok(None),
             Some(value) => match value.as_u64() {
-                Some(number) if number <= MOST => Ok(Some(number as u32)),
+                Some(number) if number <= MAX_COUNT => Ok(Some(number as u32)),
                 _ => {
-                    let message = format!("{value} is no whole number from 0 to {MOST}");
+                    let message = format!("{value} is no whole number from 0 to {MAX_COUNT}");
                     Err(malformed(
                         &self.at_field(name),
                         message,

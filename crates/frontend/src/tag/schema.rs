@@ -16,7 +16,7 @@ pub(super) fn grammar(
     below: &str,
     options: &Options,
 ) -> Result<Grammar, TagError> {
-    let grammar = read(schema, json, options).map_err(|error| told(&error, json, below))?;
+    let grammar = read(schema, json, options).map_err(|error| at_place_in_tag(&error, json, below))?;
     without(grammar, json, below)
 }
 
@@ -31,7 +31,7 @@ pub(super) fn possible_grammar(
     match read(schema, json, options) {
         Ok(grammar) => without(grammar, json, below).map(Some),
         Err(error) if error.problems().iter().all(is_empty) => Ok(None),
-        Err(error) => Err(told(&error, json, below)),
+        Err(error) => Err(at_place_in_tag(&error, json, below)),
     }
 }
 
@@ -130,7 +130,7 @@ pub(super) fn regular_copy(grammar: &Grammar, id: ExprId, g: &mut GrammarBuilder
 }
 
 /// Moves the problems of a schema to its place in a tag.
-fn told(error: &SchemaError, json: &Json, below: &str) -> TagError {
+fn at_place_in_tag(error: &SchemaError, json: &Json, below: &str) -> TagError {
     let mut problems = TagError::default();
     for problem in error.problems() {
         let at = format!("{}{below}{}", json.at, problem.pointer);

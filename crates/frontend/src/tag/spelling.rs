@@ -67,7 +67,7 @@ impl<'o> Names<'o> {
 }
 
 /// The maximum number of names in one marker.
-const NAMES: usize = 4;
+const MAX_SPECIAL_NAMES: usize = 4;
 
 /// Returns all ways to write a marker that was described at a place, or an error if it contains too many names.
 pub(super) fn spellings(marker: &Marker, names: &Names<'_>, at: &str) -> Result<Vec<Spelling>, TagError> {
@@ -78,7 +78,7 @@ pub(super) fn spellings(marker: &Marker, names: &Names<'_>, at: &str) -> Result<
         }
     };
     let pieces = pieces(text, names);
-    if pieces.iter().filter(|piece| piece.is_name).count() > NAMES {
+    if pieces.iter().filter(|piece| piece.is_name).count() > MAX_SPECIAL_NAMES {
         let message = format!("{} contains the names of more than four special tokens", marker.shown());
         return Err(TagError::of(Reason::Limit, at, message, "write it as a sequence of shorter texts"));
     }

@@ -133,10 +133,10 @@ impl Wire {
     /// in one entry.
     pub fn parts(&self, types: Types) -> impl Iterator<Item = (Types, &'static str)> {
         let mut left = types;
-        self.behind.iter().filter_map(move |&(group, behind)| {
+        self.behind.iter().filter_map(move |&(group, text)| {
             let here = left.and(group);
             left = left.without(group);
-            (!here.is_empty()).then_some((here, behind))
+            (!here.is_empty()).then_some((here, text))
         })
     }
 

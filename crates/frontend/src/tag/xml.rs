@@ -58,16 +58,16 @@ pub(super) fn lower(
     let line = g.bytes(b"\n");
     let line = g.optional(line);
     let between = if wire.item.is_some() || wire.trims { layout(options, json, g) } else { line };
-    let behind = if wire.item.is_some() { between } else { line };
+    let after_all = if wire.item.is_some() { between } else { line };
     let mut writer = Writer { g, options, names, json, wire, between, lists: FxHashMap::default() };
     let other = writer.other(&others, &list)?;
     let count = count(json, other.is_some())?;
-    let all = writer.object(&list, other, count, DEPTH)?;
-    Ok(g.seq([all, behind]))
+    let all = writer.object(&list, other, count, MAX_DEPTH)?;
+    Ok(g.seq([all, after_all]))
 }
 
 /// The depth to which values are nested; deeper values are JSON.
-const DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Returns the white space between tags.
 fn layout(options: &json_schema::Options, json: &Json, g: &mut GrammarBuilder) -> ExprId {
@@ -113,11 +113,14 @@ impl Writer<'_> {
         error.or(())?;
         let (g, between) = (&mut *self.g, self.between);
         if count != Count::default() {
-            if self.json.any_order || parts.len() > COUNTED {
+            if self.json.any_order || parts.len() > MAX_COUNTED_PARAMETERS {
                 let message = if self.json.any_order {
                     "parameters in any order cannot be counted".to_owned()
                 } else {
-                    format!("more than {COUNTED} parameters cannot be counted, and these are {}", parts.len())
+                    format!(
+                        "more than {MAX_COUNTED_PARAMETERS} parameters cannot be counted, and these are {}",
+                        parts.len()
+                    )
                 };
                 let help = "leave `minProperties` and `maxProperties` out";
                 return Err(TagError::of(Reason::Unsupported, &self.json.at, message, help));
@@ -166,7 +169,7 @@ impl Writer<'_> {
                 conditions.push(if holds >> i & 1 == 1 { pattern } else { self.g.not(pattern) });
             }
             let name = self.g.and(conditions);
-            ways.push(self.value(parameter, Name::Other(name), DEPTH)?);
+            ways.push(self.value(parameter, Name::Other(name), MAX_DEPTH)?);
         }
         Ok(Some(self.g.alt(ways)))
     }
@@ -183,8 +186,10 @@ impl Writer<'_> {
             }
             match self.content(parameter, which, depth)? {
                 Some(content) => {
-                    let behind = self.wire.parts(which).map(|(_, behind)| behind).next().unwrap_or_default();
-                    let (open, close) = (self.opening(parameter, name, behind)?, self.closing(parameter)?);
+                    let after_name =
+                        self.wire.parts(which).map(|(_, after_name)| after_name).next().unwrap_or_default();
+                    let (open, close) =
+                        (self.opening(parameter, name, after_name)?, self.closing(parameter)?);
                     ways.push(self.g.seq([open, content, self.between, close]));
                 }
                 None => as_json = as_json.or(which),
@@ -197,16 +202,17 @@ impl Writer<'_> {
             parts.extend(self.wire.synonyms());
         }
         if !as_json.is_empty() {
-            let behind = self.wire.parts(Types::NUMBER).map(|(_, behind)| behind).next().unwrap_or_default();
-            match parts.iter_mut().find(|(_, known)| *known == behind) {
+            let after_name =
+                self.wire.parts(Types::NUMBER).map(|(_, after_name)| after_name).next().unwrap_or_default();
+            match parts.iter_mut().find(|(_, known)| *known == after_name) {
                 Some((here, _)) => *here = here.or(as_json),
-                None => parts.push((as_json, behind)),
+                None => parts.push((as_json, after_name)),
             }
         }
-        for (here, behind) in parts {
+        for (here, after_name) in parts {
             let is_text = here == Types::TEXT;
             let Some(grammar) = self.grammar(parameter, here)? else { continue };
-            let open = self.opening(parameter, name, behind)?;
+            let open = self.opening(parameter, name, after_name)?;
             let value =
                 if is_text { self.text(&grammar, parameter)? } else { self.document(&grammar, parameter)? };
             ways.push(self.g.seq([open, value]));
@@ -270,13 +276,13 @@ impl Writer<'_> {
         }
     }
 
-    fn opening(&mut self, parameter: &Parameter, name: Name, behind: &str) -> Result<ExprId, TagError> {
+    fn opening(&mut self, parameter: &Parameter, name: Name, after_name: &str) -> Result<ExprId, TagError> {
         let wire = self.wire;
-        let (before, after) = behind.split_at(wire.gap.unwrap_or(behind.len()));
+        let (before, after) = after_name.split_at(wire.gap.unwrap_or(after_name.len()));
         let head = match (name, wire.item) {
             // Without a name, the quote after it is left out.
             (Name::None, Some(item)) => {
-                return self.marker(&format!("{item}{}", behind.trim_start_matches('"')));
+                return self.marker(&format!("{item}{}", after_name.trim_start_matches('"')));
             }
             (Name::Other(name), _) => {
                 let (open, before) = (self.marker(wire.open)?, self.marker(before)?);
@@ -406,7 +412,7 @@ fn number(g: &mut GrammarBuilder) -> ExprId {
 }
 
 /// The maximum number of parameters that are counted.
-const COUNTED: usize = 200;
+const MAX_COUNTED_PARAMETERS: usize = 200;
 
 /// Returns parameters in order, whose number is within the window: a rule for the rest after each number of written
 /// parameters.

@@ -234,7 +234,7 @@ impl Parameters {
         let close = &*container.close;
         // A closing tag with a name in it may begin as an opening one does.
         let is_closing =
-            wire.closes_by_name && rest.strip_prefix(open).is_some_and(|behind| behind.starts_with('/'));
+            wire.closes_by_name && rest.strip_prefix(open).is_some_and(|rest| rest.starts_with('/'));
         if wire.closes_by_name && rest == open && !is_last {
             return Progress::Wait;
         }
@@ -271,9 +271,9 @@ impl Parameters {
         let is_item = wire.item.is_some() && self.open.last().is_some_and(|container| container.is_list);
         let mut found: Option<(usize, usize, Types)> = None;
         let mut is_open = false;
-        for &(types, behind) in wire.behind {
-            let behind = if is_item { behind.trim_start_matches('"') } else { behind };
-            let (head, tail) = behind.split_at(wire.gap.unwrap_or(behind.len()));
+        for &(types, after_name) in wire.behind {
+            let after_name = if is_item { after_name.trim_start_matches('"') } else { after_name };
+            let (head, tail) = after_name.split_at(wire.gap.unwrap_or(after_name.len()));
             let at = if is_item { text.starts_with(head).then_some(0) } else { text.find(head) };
             is_open |= !is_item || head.starts_with(text);
             let Some(at) = at else { continue };

@@ -50,7 +50,7 @@ impl<'s> Algebra<'s> {
         *visits = visits.checked_sub(1)?;
         let keywords = self.keywords(part.id);
         // The complement of a language that is smaller than its format is not the negation of the format.
-        if keywords.format.is_some_and(formats::is_narrow) {
+        if keywords.format.is_some_and(formats::is_smaller_than_format) {
             return None;
         }
         if keywords.is_plain() || !keywords.types.meets(TypeSet::STRING) {

@@ -45,13 +45,13 @@ pub(crate) struct Case {
     /// Signed schemas, without their combinators.
     pub(crate) locals: Vec<Signed>,
     pub(crate) unevaluated: Vec<Unevaluated>,
-    pub(crate) choices: Vec<Kept>,
+    pub(crate) choices: Vec<KeptChoice>,
 }
 
 /// A choice that was not expanded into cases: one of its alternatives holds. Each alternative is a list of schemas,
 /// without their combinators, that have only conditions on single keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Kept {
+pub(crate) struct KeptChoice {
     pub(crate) alternatives: Choice,
     /// The number of locals of the case that precede it in the text.
     pub(crate) after: usize,
@@ -152,7 +152,7 @@ impl Draft {
         }
         if !self.case.choices.iter().any(|known| known.alternatives == choice) {
             let after = self.case.locals.len();
-            self.case.choices.push(Kept { alternatives: choice, after });
+            self.case.choices.push(KeptChoice { alternatives: choice, after });
         }
         Progress::Done
     }

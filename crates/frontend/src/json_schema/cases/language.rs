@@ -15,14 +15,14 @@ use super::super::schemas::Window;
 use crate::translate::translate;
 
 /// The limits for one question.
-pub(super) const LIMITS: automata::Limits =
+pub(super) const QUESTION_LIMITS: automata::Limits =
     automata::Limits { states: 50_000, steps: 2_000_000, bytes: 64 << 20 };
 
 /// The limits for a question whose answer would only save work.
-const CHEAP: automata::Limits = automata::Limits { states: 2_000, steps: 10_000, bytes: 16 << 20 };
+const CHEAP_LIMITS: automata::Limits = automata::Limits { states: 2_000, steps: 10_000, bytes: 16 << 20 };
 
 /// The maximum number of expressions visited for counting texts.
-const COUNTED_EXPRS: u32 = 512;
+const MAX_COUNTED_EXPRS: u32 = 512;
 
 /// The maximum number of states that all cheap questions may take together.
 const MAX_CHEAP_STATES: usize = 20_000;
@@ -34,7 +34,7 @@ const MAX_ASKED_PARTS: usize = 16;
 const PROBES: [&str; 6] = ["", "a", "0", "zq", "A1_ ", "~~~~~~~~"];
 
 /// Characters by which a text is extended, and the maximum number of characters of the result.
-const GROWTH: [&str; 12] = ["a", "0", "Z", "_", " ", "-", ".", "m", "7", "/", ":", "é"];
+const EXTENSION_CHARS: [&str; 12] = ["a", "0", "Z", "_", " ", "-", ".", "m", "7", "/", ":", "é"];
 const MAX_GROWN_CHARS: u32 = 20_000;
 
 /// Answers about the languages of one grammar.
@@ -69,7 +69,7 @@ impl Languages {
         if let Some(known) = self.known_empty(grammar, expr) {
             return known;
         }
-        let answer = Machine::new(grammar, expr, LIMITS).map(|machine| machine.is_empty());
+        let answer = Machine::new(grammar, expr, QUESTION_LIMITS).map(|machine| machine.is_empty());
         self.empty.insert(expr, answer);
         answer
     }
@@ -82,8 +82,8 @@ impl Languages {
         if self.spent > MAX_CHEAP_STATES || !self.unclear.insert(expr) {
             return false;
         }
-        let machine = Machine::new(grammar, expr, CHEAP);
-        self.spent += machine.as_ref().map_or(CHEAP.states / 2, |machine| machine.automaton.len());
+        let machine = Machine::new(grammar, expr, CHEAP_LIMITS);
+        self.spent += machine.as_ref().map_or(CHEAP_LIMITS.states / 2, |machine| machine.automaton.len());
         let Some(machine) = machine else { return false };
         self.empty.insert(expr, Some(machine.is_empty()));
         machine.is_empty()
@@ -134,7 +134,8 @@ impl Languages {
     }
 
     fn machine(&mut self, grammar: &GrammarBuilder, expr: ExprId) -> Option<&mut Machine> {
-        let machine = self.machines.entry(expr).or_insert_with(|| Machine::new(grammar, expr, LIMITS));
+        let machine =
+            self.machines.entry(expr).or_insert_with(|| Machine::new(grammar, expr, QUESTION_LIMITS));
         machine.as_mut()
     }
 
@@ -179,13 +180,13 @@ impl Languages {
         }
         let mut exprs = automata::Exprs::new();
         let root = translate(|id| grammar.expr(id), |_| None, expr, &mut exprs).ok()?;
-        let texts = automata::Dfa::build(&mut exprs, root, &CHEAP).ok()?.members(most)?;
+        let texts = automata::Dfa::build(&mut exprs, root, &CHEAP_LIMITS).ok()?.members(most)?;
         texts.into_iter().map(|text| String::from_utf8(text).ok()).collect()
     }
 
     /// Checks whether the expression shows that there are at most `most` texts.
     pub(crate) fn has_few(grammar: &GrammarBuilder, expr: ExprId, most: usize) -> bool {
-        count(grammar, expr, most, &mut { COUNTED_EXPRS }) <= most
+        count(grammar, expr, most, &mut { MAX_COUNTED_EXPRS }) <= most
     }
 
     /// Checks whether a text is in the language. Returns `None` if the limits do not suffice.
@@ -233,7 +234,7 @@ impl Machine {
     /// Returns a live state that is one character further; the same state if possible.
     fn one_more(&mut self, state: u32) -> Option<u32> {
         let mut other = None;
-        for character in GROWTH {
+        for character in EXTENSION_CHARS {
             let next = self.automaton.run(state, character.as_bytes()).ok()?;
             if next == state {
                 return Some(state);

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use super::super::json::Value;
 use super::super::schemas::{Keywords, SchemaId};
 use super::Algebra;
-use super::expand::{Case, Kept, Unevaluated};
-use super::language::LIMITS;
+use super::expand::{Case, KeptChoice, Unevaluated};
+use super::language::QUESTION_LIMITS;
 use super::node::Signed;
 
 /// The maximum number of schemas without an index of those that name a key.
@@ -23,7 +23,7 @@ pub(crate) struct ObjectCase<'s> {
     /// The `unevaluatedProperties` that some key must violate.
     pub(crate) denied: Vec<Unevaluated>,
     /// See [`Case::choices`].
-    pub(crate) choices: Vec<Kept>,
+    pub(crate) choices: Vec<KeptChoice>,
     /// The schemas that list keys, in the order of the text: the positive ones, and those of the choices.
     pub(crate) naming: Vec<SchemaId>,
     index: Option<Index<'s>>,
@@ -162,7 +162,10 @@ impl<'s> Algebra<'s> {
 
     /// Stops lowering because a question about a regular language is too expensive.
     pub(crate) fn exceed_language(&mut self, id: SchemaId, keyword: &'static str, what: &str) {
-        let message = format!("{what} takes more than {} states or {} steps", LIMITS.states, LIMITS.steps);
+        let message = format!(
+            "{what} takes more than {} states or {} steps",
+            QUESTION_LIMITS.states, QUESTION_LIMITS.steps
+        );
         let help = "use simpler patterns, or smaller counts in them";
         self.context.halt(self.path(id), keyword, message, help);
     }

@@ -167,10 +167,10 @@ impl Algebra<'_> {
     /// Returns the node of a conjunction, or [`NodeId::NEVER`] if the conjunction is clearly empty.
     pub(crate) fn possible_node_of(&mut self, parts: &[Signed]) -> NodeId {
         /// The number of steps into the value that are examined.
-        const DEPTH: usize = 3;
+        const MAX_DEPTH: usize = 3;
         let node = self.node_of(parts);
         let is_empty =
-            parts.len() > 1 && node != NodeId::NEVER && self.is_clearly_empty(parts, TypeSet::ALL, DEPTH);
+            parts.len() > 1 && node != NodeId::NEVER && self.is_clearly_empty(parts, TypeSet::ALL, MAX_DEPTH);
         if is_empty { NodeId::NEVER } else { node }
     }
 

@@ -313,7 +313,7 @@ impl<'s> Algebra<'s> {
 
     /// Returns a superset of the texts that have a format, for use under a negation.
     fn wide_format(&mut self, name: &'s str) -> ExprId {
-        if !formats::is_narrow(name) {
+        if !formats::is_smaller_than_format(name) {
             return self.format(name);
         }
         if let Some(&known) = self.formats.get(&(name, true)) {
@@ -333,7 +333,7 @@ impl<'s> Algebra<'s> {
             let keywords = &self.schema(one).keywords;
             match self.narrow.get(&one) {
                 Some(false) => continue,
-                None if !keywords.format.is_some_and(formats::is_narrow) => {}
+                None if !keywords.format.is_some_and(formats::is_smaller_than_format) => {}
                 Some(true) | None => {
                     self.narrow.insert(id, true);
                     return true;

@@ -22,12 +22,12 @@ pub(super) struct Shared {
     number: Option<ExprId>,
     integer: Option<ExprId>,
     /// Arbitrary JSON, by nesting level.
-    free: FxHashMap<u32, Free>,
+    any_json: FxHashMap<u32, AnyJson>,
 }
 
 /// Arbitrary JSON: calls of the rules for any value, any array and any object.
 #[derive(Clone, Copy, Debug)]
-struct Free {
+struct AnyJson {
     value: ExprId,
     array: ExprId,
     object: ExprId,
@@ -37,12 +37,12 @@ impl Shared {
     pub(super) fn new(algebra: &mut Algebra<'_>) -> Self {
         let text = algebra.grammar.star(algebra.character);
         let string = algebra.grammar.json_string(text);
-        Self { string, number: None, integer: None, free: FxHashMap::default() }
+        Self { string, number: None, integer: None, any_json: FxHashMap::default() }
     }
 
     /// Drops the expressions that depend on the white space.
-    pub(super) fn forget_free(&mut self) {
-        self.free.clear();
+    pub(super) fn clear_any_json(&mut self) {
+        self.any_json.clear();
     }
 }
 
@@ -53,16 +53,16 @@ impl Emitter<'_> {
             self.algebra.context.report.free.push(self.algebra.context.here);
         }
         match types {
-            TypeSet::ALL => return self.free().value,
+            TypeSet::ALL => return self.any_json().value,
             TypeSet::STRING => return self.shared.string,
             _ => {}
         }
         let mut parts = self.scalars(types);
         if types.meets(TypeSet::ARRAY) {
-            parts.push(self.free().array);
+            parts.push(self.any_json().array);
         }
         if types.meets(TypeSet::OBJECT) {
-            parts.push(self.free().object);
+            parts.push(self.any_json().object);
         }
         self.algebra.grammar.alt(parts)
     }
@@ -107,35 +107,35 @@ impl Emitter<'_> {
     }
 
     /// Returns the rules for arbitrary JSON at the current level, created on first use.
-    fn free(&mut self) -> Free {
-        if let Some(free) = self.shared.free.get(&self.level) {
-            return *free;
+    fn any_json(&mut self) -> AnyJson {
+        if let Some(any_json) = self.shared.any_json.get(&self.level) {
+            return *any_json;
         }
         // An outer level calls the next inner one, so the innermost is created first.
         let last =
             if self.layout.is_layered() { self.algebra.context.options.limits.nesting } else { self.level };
         let depth = self.level;
-        let mut inner: Option<Free> = None;
+        let mut inner: Option<AnyJson> = None;
         for level in (depth..=last).rev() {
-            if let Some(known) = self.shared.free.get(&level) {
+            if let Some(known) = self.shared.any_json.get(&level) {
                 inner = Some(*known);
                 continue;
             }
             self.level = level;
-            let free = self.free_level(inner);
-            self.shared.free.insert(level, free);
-            inner = Some(free);
+            let any_json = self.any_json_level(inner);
+            self.shared.any_json.insert(level, any_json);
+            inner = Some(any_json);
         }
         self.level = depth;
-        self.shared.free[&depth]
+        self.shared.any_json[&depth]
     }
 
     /// Creates the rules of one level. Their parts are values of the next level, or of the same rules if the white
     /// space does not depend on the level.
-    fn free_level(&mut self, inner: Option<Free>) -> Free {
+    fn any_json_level(&mut self, inner: Option<AnyJson>) -> AnyJson {
         let rules = ["value", "array", "object"].map(|name| self.algebra.grammar.declare(name));
         let [value, array, object] = rules.map(|rule| self.algebra.grammar.rule(rule));
-        let free = Free { value, array, object };
+        let any_json = AnyJson { value, array, object };
         let part = if self.layout.is_layered() {
             inner.map_or_else(|| self.algebra.grammar.never(), |inner| inner.value)
         } else {
@@ -154,7 +154,7 @@ impl Emitter<'_> {
         for (rule, expr) in rules.into_iter().zip([value_expr, array_expr, object_expr]) {
             self.algebra.grammar.define(rule, expr);
         }
-        free
+        any_json
     }
 
     /// Returns `start`, any number of parts with commas between them, and `end`.

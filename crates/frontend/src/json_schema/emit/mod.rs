@@ -143,7 +143,7 @@ impl<'s> Emitter<'s> {
         let is_only = styles.len() == 1;
         for (number, style) in styles.into_iter().enumerate() {
             (self.style, self.layout) = (number, Layouts::new(style));
-            self.shared.forget_free();
+            self.shared.clear_any_json();
             self.rules.clear();
             self.inlined.clear();
             let rule = if is_only { start } else { self.algebra.grammar.declare("styled") };

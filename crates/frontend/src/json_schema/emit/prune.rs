@@ -37,7 +37,7 @@ pub(super) fn prune(grammar: Grammar, schemas: &[RuleId]) -> Pruned {
 }
 
 /// The maximum number of passes that withdraw assumptions about rules.
-const PASSES: usize = 100;
+const MAX_PASSES: usize = 100;
 
 /// Checks whether the root would match something if schemas could call one another forever. Rules that are not schemas,
 /// such as the states of an array, must still end.
@@ -46,7 +46,7 @@ fn is_endless(grammar: &Grammar, schemas: &[RuleId]) -> bool {
     for rule in schemas {
         assumed[rule.index()] = true;
     }
-    for _ in 0..PASSES {
+    for _ in 0..MAX_PASSES {
         let productive = productive_exprs(grammar, &assumed);
         let is_possible = |rule: RuleId| productive[grammar.rule(rule).expr().index()];
         let wrong: Vec<RuleId> =

@@ -6,7 +6,7 @@ use super::super::cases::{Case, Languages, Signed};
 use super::Emitter;
 
 /// The maximum number of strings that are marked as distinct one by one.
-const FEW_STRINGS: usize = 64;
+const MAX_SINGLE_STRINGS: usize = 64;
 
 impl Emitter<'_> {
     /// Returns the strings of a case.
@@ -53,10 +53,10 @@ impl Emitter<'_> {
     /// Returns the JSON strings of a language one by one if they are few, and none otherwise.
     pub(super) fn few_strings(&mut self, language: ExprId) -> Vec<ExprId> {
         let grammar = &mut self.algebra.grammar;
-        if !Languages::has_few(grammar, language, FEW_STRINGS) {
+        if !Languages::has_few(grammar, language, MAX_SINGLE_STRINGS) {
             return Vec::new();
         }
-        let texts = Languages::texts(grammar, language, FEW_STRINGS).unwrap_or_default();
+        let texts = Languages::texts(grammar, language, MAX_SINGLE_STRINGS).unwrap_or_default();
         let mut strings = Vec::with_capacity(texts.len());
         for text in texts {
             let text = grammar.bytes(text.as_bytes());

@@ -56,7 +56,7 @@ const NAMES: [&str; 19] = [
 ];
 
 /// Checks whether the language of a format is smaller than the format.
-pub(crate) fn is_narrow(name: &str) -> bool {
+pub(crate) fn is_smaller_than_format(name: &str) -> bool {
     matches!(name, "time" | "date-time" | "email" | "idn-email" | "regex")
 }
 
@@ -169,7 +169,7 @@ mod tests {
             ),
         ];
         for name in NAMES {
-            assert_eq!(is_narrow(name), wide_expression(name).is_some(), "{name}");
+            assert_eq!(is_smaller_than_format(name), wide_expression(name).is_some(), "{name}");
         }
         for (name, good, bad) in cases {
             let mut builder = GrammarBuilder::new();

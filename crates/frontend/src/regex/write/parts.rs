@@ -52,7 +52,7 @@ pub(super) struct Parts {
 }
 
 /// The depth to which nested choices are simplified.
-const DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 impl Parts {
     pub(super) fn new() -> Self {
@@ -189,7 +189,7 @@ impl Parts {
     }
 
     fn new_alt(&mut self, mut list: Vec<PartId>) -> PartId {
-        if self.depth <= DEPTH {
+        if self.depth <= MAX_DEPTH {
             // Common suffixes come first, while a choice that ends several alternatives is still one part.
             self.share(&mut list, End::Back);
             self.share(&mut list, End::Front);

@@ -5,7 +5,7 @@ use super::syntax::{class, times};
 
 /// How tightly the surrounding construct binds.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Around {
+enum Precedence {
     Choice,
     Sequence,
     Repetition,
@@ -13,7 +13,7 @@ enum Around {
 
 /// A remaining piece of output.
 enum Task {
-    Part(PartId, Around),
+    Part(PartId, Precedence),
     Text(&'static str),
     Times(u32, Option<u32>),
 }
@@ -21,21 +21,21 @@ enum Task {
 /// Returns the text of a part. Parts may nest deeply, hence the explicit stack.
 pub(super) fn print(parts: &Parts, root: PartId) -> String {
     let mut out = String::with_capacity(parts.length(root) as usize);
-    let mut work = vec![Task::Part(root, Around::Choice)];
+    let mut work = vec![Task::Part(root, Precedence::Choice)];
     while let Some(task) = work.pop() {
         match task {
             Task::Text(text) => out.push_str(text),
             Task::Times(min, max) => out.push_str(&times(min, max)),
-            Task::Part(id, around) => {
+            Task::Part(id, outer) => {
                 let part = parts.get(id);
                 let own = match part {
-                    Part::Alt(_) => Around::Choice,
-                    Part::Seq(_) | Part::Repeat { .. } => Around::Sequence,
+                    Part::Alt(_) => Precedence::Choice,
+                    Part::Seq(_) | Part::Repeat { .. } => Precedence::Sequence,
                     // The empty part prints as nothing, so it needs parentheses if it is repeated or beside a bar.
-                    Part::Empty | Part::Never => Around::Choice,
-                    Part::Class(_) => Around::Repetition,
+                    Part::Empty | Part::Never => Precedence::Choice,
+                    Part::Class(_) => Precedence::Repetition,
                 };
-                let wrap = own < around || (matches!(part, Part::Empty) && around != Around::Choice);
+                let wrap = own < outer || (matches!(part, Part::Empty) && outer != Precedence::Choice);
                 if wrap {
                     out.push_str("(?:");
                     work.push(Task::Text(")"));
@@ -53,10 +53,10 @@ fn push_inside(part: &Part, out: &mut String, work: &mut Vec<Task>) {
         Part::Never => out.push_str("[^\\x00-\\U0010ffff]"),
         Part::Empty => {}
         Part::Class(set) => out.push_str(&class(set)),
-        Part::Seq(list) => work.extend(list.iter().rev().map(|id| Task::Part(*id, Around::Sequence))),
+        Part::Seq(list) => work.extend(list.iter().rev().map(|id| Task::Part(*id, Precedence::Sequence))),
         Part::Alt(list) => {
             for (i, id) in list.iter().enumerate().rev() {
-                work.push(Task::Part(*id, Around::Sequence));
+                work.push(Task::Part(*id, Precedence::Sequence));
                 if i > 0 {
                     work.push(Task::Text("|"));
                 }
@@ -64,7 +64,7 @@ fn push_inside(part: &Part, out: &mut String, work: &mut Vec<Task>) {
         }
         Part::Repeat { body, min, max } => {
             work.push(Task::Times(*min, *max));
-            work.push(Task::Part(*body, Around::Repetition));
+            work.push(Task::Part(*body, Precedence::Repetition));
         }
     }
 }

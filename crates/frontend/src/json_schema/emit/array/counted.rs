@@ -35,10 +35,10 @@ const MAX_BROKEN_SCHEMAS: usize = 16;
 const MAX_ITEM_WAYS: usize = 1_024;
 
 /// The number of `contains` with only a minimum from which items are partitioned into kinds.
-const MIN_TOLD_APART: usize = 4;
+const MIN_PARTITIONED_CONTAINS: usize = 4;
 
 /// The maximum number of `contains` for which items are partitioned: all combinations of two are examined.
-const MAX_TOLD_APART: usize = 64;
+const MAX_PARTITIONED_CONTAINS: usize = 64;
 
 /// The maximum number of kinds into which items are partitioned.
 const MAX_KINDS: usize = 256;
@@ -270,8 +270,8 @@ impl Emitter<'_> {
     /// many kinds.
     fn kinds(&mut self, shape: Shape<'_>, demands: &Demands) -> Option<Vec<Vec<Kind>>> {
         let least = demands.contains.iter().filter(|(_, window)| window.max.is_none() && window.min > 0);
-        if least.count() < MIN_TOLD_APART
-            || demands.contains.len() > MAX_TOLD_APART
+        if least.count() < MIN_PARTITIONED_CONTAINS
+            || demands.contains.len() > MAX_PARTITIONED_CONTAINS
             || !demands.broken.is_empty()
             || !demands.contains.iter().all(|(id, _)| self.is_simple(*id, 1))
         {
@@ -304,7 +304,7 @@ impl Emitter<'_> {
             let signs = &parts[own.len()..];
             let item = self.part_with(&own, signs);
             if !self.is_never(item) {
-                let item = self.told_apart(item, shape.is_unique);
+                let item = self.marked_distinct(item, shape.is_unique);
                 found.push(Kind { item, satisfies: signs.iter().map(|sign| !sign.negative).collect() });
             }
         }
@@ -413,7 +413,7 @@ impl Emitter<'_> {
                 if self.is_never(item) {
                     continue;
                 }
-                let item = self.told_apart(item, plan.shape.is_unique);
+                let item = self.marked_distinct(item, plan.shape.is_unique);
                 let after = self.layout().after;
                 let then = self.state(states, next);
                 ways.push(self.algebra.grammar.seq([before, item, after, then]));
@@ -434,7 +434,7 @@ impl Emitter<'_> {
             }
         }
         let item = self.item(plan.shape.case, place as usize);
-        let item = self.told_apart(item, plan.shape.is_unique);
+        let item = self.marked_distinct(item, plan.shape.is_unique);
         let next = self.algebra.grammar.seq([comma, item, after]);
         let Window { min, max } = plan.demands.window.after(place);
         let more = self.algebra.grammar.repeat(next, min, max);
@@ -448,7 +448,7 @@ impl Emitter<'_> {
         let denied = [Signed::minus(schema)];
         let passed = self.part_with(&parts, if window.max.is_some() { &denied } else { &[] });
         let counted = self.part_with(&parts, &[Signed::plus(schema)]);
-        let [passed, counted] = [passed, counted].map(|item| self.told_apart(item, shape.is_unique));
+        let [passed, counted] = [passed, counted].map(|item| self.marked_distinct(item, shape.is_unique));
         let next_passed = self.algebra.grammar.seq([comma, passed, after]);
         let next_passed = self.algebra.grammar.star(next_passed);
         let round = self.algebra.grammar.seq([next_passed, comma, counted, after]);

@@ -87,7 +87,7 @@ impl Emitter<'_> {
     }
 
     /// Marks an item as distinct, if the items must differ.
-    fn told_apart(&mut self, item: ExprId, is_unique: bool) -> ExprId {
+    fn marked_distinct(&mut self, item: ExprId, is_unique: bool) -> ExprId {
         if !is_unique {
             return item;
         }
@@ -122,12 +122,12 @@ impl Emitter<'_> {
             if self.is_never(item) {
                 break;
             }
-            first.push(self.told_apart(item, is_unique));
+            first.push(self.marked_distinct(item, is_unique));
         }
         let has_rest = first.len() == prefix && count.max.is_none_or(|max| max as usize > first.len());
         let rest = if has_rest {
             let item = self.item(case, prefix);
-            self.told_apart(item, is_unique)
+            self.marked_distinct(item, is_unique)
         } else {
             self.algebra.grammar.never()
         };

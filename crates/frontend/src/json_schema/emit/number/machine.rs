@@ -58,7 +58,7 @@ struct Machines<'k> {
 
 enum Part {
     /// Compares the number with another one.
-    Compare(Ruler),
+    Compare(Comparand),
     /// Divides the number by `modulus`, after shifting it by `places` decimal places.
     Divide { modulus: u64, places: u32, classes: Classes },
     /// Looks for a digit other than 0 in the fraction.
@@ -93,7 +93,7 @@ impl Classes {
 }
 
 /// A number with which others are compared.
-struct Ruler {
+struct Comparand {
     value: Decimal,
     /// The digits before the point, at least one.
     whole: Vec<u8>,
@@ -157,7 +157,7 @@ struct Place {
 
 /// The state of one automaton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Known {
+enum PartState {
     /// The number of digits read of the whole part or the fraction, and the result of comparing them.
     Compared {
         digits: u32,
@@ -189,7 +189,7 @@ impl<'k> Machines<'k> {
             match test {
                 Test::Integer => machines.parts.push(Part::Whole),
                 Test::Above(value) | Test::AtLeast(value) | Test::Below(value) | Test::AtMost(value) => {
-                    machines.parts.push(Part::Compare(Ruler::new(value)?));
+                    machines.parts.push(Part::Compare(Comparand::new(value)?));
                 }
                 Test::MultipleOf(step) => machines.parts.push(Part::divide(step)?),
                 Test::OneOf(values) => machines.parts.push(Part::List(List::new(values, limit)?)),
@@ -200,18 +200,24 @@ impl<'k> Machines<'k> {
     }
 
     /// Returns the states of the automata before anything is read.
-    fn start(&self) -> Vec<Known> {
+    fn start(&self) -> Vec<PartState> {
         let first = |part: &Part| match part {
-            Part::Compare(_) => Known::Compared { digits: 0, order: Ordering::Equal },
-            Part::Divide { .. } => Known::Rest { rest: 0, places: 0, lost: false },
-            Part::Whole => Known::Seen(false),
-            Part::List(_) => Known::Listed { node: Some(0), signs: Signs::default() },
+            Part::Compare(_) => PartState::Compared { digits: 0, order: Ordering::Equal },
+            Part::Divide { .. } => PartState::Rest { rest: 0, places: 0, lost: false },
+            Part::Whole => PartState::Seen(false),
+            Part::List(_) => PartState::Listed { node: Some(0), signs: Signs::default() },
         };
         self.parts.iter().map(first).collect()
     }
 
     /// Returns the place after a symbol, and writes the states of the automata to `after`.
-    fn step(&self, place: Place, known: &[Known], symbol: u8, after: &mut Vec<Known>) -> Option<Place> {
+    fn step(
+        &self,
+        place: Place,
+        known: &[PartState],
+        symbol: u8,
+        after: &mut Vec<PartState>,
+    ) -> Option<Place> {
         use Phase as P;
         after.clear();
         let phase = match (place.phase, symbol) {
@@ -230,7 +236,7 @@ impl<'k> Machines<'k> {
         Some(place)
     }
 
-    fn accepts(&self, place: Place, known: &[Known]) -> bool {
+    fn accepts(&self, place: Place, known: &[PartState]) -> bool {
         if !matches!(place.phase, Phase::Zero | Phase::Whole | Phase::Fraction) {
             return false;
         }
@@ -253,7 +259,7 @@ impl<'k> Machines<'k> {
     }
 }
 
-impl Ruler {
+impl Comparand {
     fn new(value: &Decimal) -> Result<Self, String> {
         let magnitude = value.magnitude();
         if !value.is_zero() && !(-MAX_BOUND_MAGNITUDE..=MAX_BOUND_MAGNITUDE).contains(&magnitude)
@@ -295,18 +301,18 @@ impl Part {
         Ok(Self::Divide { modulus, places, classes: Classes::default() })
     }
 
-    fn step(&self, known: Known, place: Place, symbol: u8) -> Known {
+    fn step(&self, known: PartState, place: Place, symbol: u8) -> PartState {
         let phase = place.phase;
         match (self, known) {
-            (Self::Compare(ruler), Known::Compared { digits, order }) => {
-                ruler.step(digits, order, phase, symbol)
+            (Self::Compare(comparand), PartState::Compared { digits, order }) => {
+                comparand.step(digits, order, phase, symbol)
             }
-            (Self::Divide { modulus, places: all, classes }, Known::Rest { rest, places, lost }) => {
+            (Self::Divide { modulus, places: all, classes }, PartState::Rest { rest, places, lost }) => {
                 let digit = u64::from(symbol.wrapping_sub(b'0'));
                 // Once all places are read, a remainder counts like a further digit other than 0.
                 let at = |places: u32, rest: u64| match rest {
-                    _ if places < *all => Known::Rest { rest, places, lost },
-                    _ => Known::Rest { rest: 0, places, lost: lost || rest != 0 },
+                    _ if places < *all => PartState::Rest { rest, places, lost },
+                    _ => PartState::Rest { rest: 0, places, lost: lost || rest != 0 },
                 };
                 match phase {
                     Phase::Point => at(places, rest),
@@ -314,21 +320,21 @@ impl Part {
                     Phase::Fraction => at(places + 1, (rest * 10 + digit) % modulus),
                     _ => {
                         let rest = classes.find((rest * 10 + digit) % modulus, *modulus);
-                        Known::Rest { rest, places, lost }
+                        PartState::Rest { rest, places, lost }
                     }
                 }
             }
-            (_, Known::Seen(seen)) => Known::Seen(seen || phase == Phase::Fraction && symbol != b'0'),
-            (Self::List(list), Known::Listed { node, signs }) => list.step(node, signs, place, symbol),
+            (_, PartState::Seen(seen)) => PartState::Seen(seen || phase == Phase::Fraction && symbol != b'0'),
+            (Self::List(list), PartState::Listed { node, signs }) => list.step(node, signs, place, symbol),
             (_, known) => known,
         }
     }
 
     /// Checks whether the test holds for the number that was read.
-    fn answer(&self, known: Known, place: Place, test: &Test) -> bool {
+    fn answer(&self, known: PartState, place: Place, test: &Test) -> bool {
         match (self, known) {
-            (Self::Compare(ruler), Known::Compared { digits, order }) => {
-                let order = ruler.compare(digits, order, place);
+            (Self::Compare(comparand), PartState::Compared { digits, order }) => {
+                let order = comparand.compare(digits, order, place);
                 match test {
                     Test::Above(_) => order.is_gt(),
                     Test::AtLeast(_) => order.is_ge(),
@@ -337,35 +343,35 @@ impl Part {
                     _ => order.is_eq(),
                 }
             }
-            (Self::Divide { modulus, places: all, .. }, Known::Rest { rest, places, lost }) => {
+            (Self::Divide { modulus, places: all, .. }, PartState::Rest { rest, places, lost }) => {
                 let shifted = (places..*all).fold(rest, |rest, _| rest * 10 % modulus);
                 shifted == 0 && !lost
             }
-            (_, Known::Seen(seen)) => !seen,
-            (_, Known::Listed { signs, .. }) => signs.contains(place.negative),
+            (_, PartState::Seen(seen)) => !seen,
+            (_, PartState::Listed { signs, .. }) => signs.contains(place.negative),
             _ => false,
         }
     }
 }
 
-impl Ruler {
-    fn step(&self, digits: u32, order: Ordering, phase: Phase, symbol: u8) -> Known {
+impl Comparand {
+    fn step(&self, digits: u32, order: Ordering, phase: Phase, symbol: u8) -> PartState {
         let length = self.whole.len() as u32;
         match phase {
-            Phase::Point => Known::Compared { digits: 0, order: self.whole_order(digits, order) },
+            Phase::Point => PartState::Compared { digits: 0, order: self.whole_order(digits, order) },
             Phase::Fraction => {
                 if order.is_ne() {
-                    return Known::Compared { digits: 0, order };
+                    return PartState::Compared { digits: 0, order };
                 }
                 let place = digits as usize;
                 let order = symbol.cmp(self.fraction.get(place).unwrap_or(&b'0'));
                 let digits = if order.is_eq() { (digits + 1).min(self.fraction.len() as u32) } else { 0 };
-                Known::Compared { digits, order }
+                PartState::Compared { digits, order }
             }
-            _ if digits >= length => Known::Compared { digits: length + 1, order: Ordering::Greater },
+            _ if digits >= length => PartState::Compared { digits: length + 1, order: Ordering::Greater },
             _ => {
                 let here = symbol.cmp(&self.whole[digits as usize]);
-                Known::Compared { digits: digits + 1, order: order.then(here) }
+                PartState::Compared { digits: digits + 1, order: order.then(here) }
             }
         }
     }
@@ -396,7 +402,7 @@ impl List {
     fn new(values: &[Decimal], limit: usize) -> Result<Self, String> {
         let mut list = Self { nodes: vec![Node::default()] };
         for value in values {
-            let Ruler { whole, fraction, .. } = Ruler::new(value)?;
+            let Comparand { whole, fraction, .. } = Comparand::new(value)?;
             let signs = if value.is_zero() { Signs::BOTH } else { Signs::of(value.is_negative()) };
             let point = (!fraction.is_empty()).then_some(b'.');
             let mut at = 0;
@@ -426,7 +432,7 @@ impl List {
     }
 
     /// Reads a symbol. The point, and zeros at the end of a fraction, do not change the number.
-    fn step(&self, node: Option<u32>, signs: Signs, place: Place, symbol: u8) -> Known {
+    fn step(&self, node: Option<u32>, signs: Signs, place: Place, symbol: u8) -> PartState {
         let stays = place.phase == Phase::Point || place.phase == Phase::Fraction && symbol == b'0';
         let mut signs = if stays { signs } else { Signs::default() };
         let next = node.map(|node| self.nodes[node as usize].next[slot(symbol)]).filter(|next| *next != 0);
@@ -434,7 +440,7 @@ impl List {
         if let Some(next) = next {
             signs.insert(self.nodes[next as usize].listed);
         }
-        Known::Listed { node: next, signs }
+        PartState::Listed { node: next, signs }
     }
 }
 
@@ -486,18 +492,18 @@ struct States {
     /// The number of automata.
     width: usize,
     places: Vec<Place>,
-    known: Vec<Known>,
+    known: Vec<PartState>,
     index: HashTable<u32>,
 }
 
 impl States {
-    fn known(&self, number: u32) -> &[Known] {
+    fn known(&self, number: u32) -> &[PartState] {
         &self.known[number as usize * self.width..][..self.width]
     }
 
     /// Returns the number of a state, a new one if the state is new.
-    fn number(&mut self, place: Place, known: &[Known]) -> u32 {
-        let hash = |place: Place, known: &[Known]| FxBuildHasher.hash_one((place, known));
+    fn number(&mut self, place: Place, known: &[PartState]) -> u32 {
+        let hash = |place: Place, known: &[PartState]| FxBuildHasher.hash_one((place, known));
         let conditions = hash(place, known);
         let is_same = |&number: &u32| self.places[number as usize] == place && self.known(number) == known;
         if let Some(&found) = self.index.find(conditions, is_same) {
@@ -567,7 +573,7 @@ fn merge(rows: &[Row]) -> Vec<Row> {
 
 /// Returns the expression of a table.
 fn write(grammar: &mut GrammarBuilder, rows: &[Row], numbers: Numbers, more: u32) -> ExprId {
-    if let Some(order) = without_circles(rows) {
+    if let Some(order) = topological_order(rows) {
         let never = grammar.never();
         let mut written = vec![never; rows.len()];
         for &state in order.iter().rev() {
@@ -634,7 +640,7 @@ fn symbols(row: &Row, to: u32) -> Option<CharSet> {
 }
 
 /// Returns the states in topological order, ignoring self-loops, or `None` if there is a longer cycle.
-fn without_circles(rows: &[Row]) -> Option<Vec<u32>> {
+fn topological_order(rows: &[Row]) -> Option<Vec<u32>> {
     let mut arrivals = vec![0u32; rows.len()];
     let targets = |state: u32| {
         let mut targets: Vec<u32> = rows[state as usize].next.iter().flatten().copied().collect();

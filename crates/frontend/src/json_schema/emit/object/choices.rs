@@ -99,7 +99,7 @@ impl Alternative {
     }
 
     /// Checks whether some schema must be broken and no member breaks it.
-    pub(super) fn is_lost(&self) -> bool {
+    pub(super) fn is_unbreakable(&self) -> bool {
         !(0..self.broken).all(|i| self.conditions.values().any(|condition| condition.is_breaking(i)))
     }
 
@@ -131,7 +131,7 @@ impl Alternative {
 
 /// An alternative that can still hold. One of those of each choice must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Taken {
+pub(super) struct OpenAlternative {
     choice: u32,
     alternative: u32,
     /// The broken schemas, as bits.
@@ -144,7 +144,7 @@ pub(super) struct Way {
     /// The schemas that its value must satisfy in addition to those of the member.
     pub(super) more: Vec<Signed>,
     /// The alternatives that are open after the member.
-    pub(super) taken: Vec<Taken>,
+    pub(super) taken: Vec<OpenAlternative>,
 }
 
 impl<'s> Emitter<'s> {
@@ -256,8 +256,12 @@ impl<'s> Emitter<'s> {
     }
 
     /// Returns the alternatives that are open after leaving out a member, or `None` if a choice cannot hold anymore.
-    pub(super) fn open_without(plan: &Plan<'s>, place: usize, taken: &[Taken]) -> Option<Vec<Taken>> {
-        let leave_out = |taken: &Taken| {
+    pub(super) fn open_without(
+        plan: &Plan<'s>,
+        place: usize,
+        taken: &[OpenAlternative],
+    ) -> Option<Vec<OpenAlternative>> {
+        let leave_out = |taken: &OpenAlternative| {
             let alternative = alternative(plan, taken);
             let mut broken = taken.broken;
             if let Some(condition) = alternative.conditions.get(&place) {
@@ -266,11 +270,11 @@ impl<'s> Emitter<'s> {
                 }
                 broken |= by_absence(&condition.breaks);
             }
-            (alternative.due(place) & !broken == 0).then_some(Taken { broken, ..*taken })
+            (alternative.due(place) & !broken == 0).then_some(OpenAlternative { broken, ..*taken })
         };
-        let mut open: Vec<Taken> = Vec::with_capacity(taken.len());
+        let mut open: Vec<OpenAlternative> = Vec::with_capacity(taken.len());
         for choice in at_place(plan, place, taken) {
-            let left: Vec<Taken> = choice.iter().filter_map(leave_out).collect();
+            let left: Vec<OpenAlternative> = choice.iter().filter_map(leave_out).collect();
             if left.is_empty() {
                 return None;
             }
@@ -287,7 +291,7 @@ impl<'s> Emitter<'s> {
         &mut self,
         plan: &Plan<'s>,
         place: usize,
-        taken: &[Taken],
+        taken: &[OpenAlternative],
         parts: &[Signed],
     ) -> Vec<Way> {
         let mut ways = vec![Way { more: Vec::new(), taken: Vec::new() }];
@@ -316,15 +320,15 @@ impl<'s> Emitter<'s> {
         &mut self,
         plan: &Plan<'s>,
         place: usize,
-        choice: &[Taken],
+        choice: &[OpenAlternative],
         parts: &[Signed],
         way: &Way,
     ) -> Vec<Way> {
         let is_only = choice.len() == 1;
         let mut done: Vec<Way> = Vec::new();
-        let mut open: Vec<(Vec<Signed>, Vec<Taken>)> = vec![(way.more.clone(), Vec::new())];
+        let mut open: Vec<(Vec<Signed>, Vec<OpenAlternative>)> = vec![(way.more.clone(), Vec::new())];
         // An alternative that requires only the key comes first: if it holds, nothing else matters.
-        let asks = |one: &Taken| {
+        let asks = |one: &OpenAlternative| {
             let condition = alternative(plan, one).conditions.get(&place);
             condition.is_none_or(|condition| !condition.parts.is_empty() || !condition.breaks.is_empty())
         };
@@ -342,7 +346,7 @@ impl<'s> Emitter<'s> {
                 continue;
             };
             let is_split = !is_only && self.is_cheap(condition);
-            let mut next: Vec<(Vec<Signed>, Vec<Taken>)> = Vec::new();
+            let mut next: Vec<(Vec<Signed>, Vec<OpenAlternative>)> = Vec::new();
             for (more, alive) in open {
                 let mut met = more.clone();
                 met.extend(condition.parts.iter().filter(|part| !more.contains(part)));
@@ -356,7 +360,7 @@ impl<'s> Emitter<'s> {
                 for (breaking, broken) in found {
                     let new = breaking.into_iter().filter(|part| !met.contains(part));
                     let all: Vec<Signed> = met.iter().copied().chain(new).collect();
-                    let one = Taken { broken, ..*one };
+                    let one = OpenAlternative { broken, ..*one };
                     if due & !broken != 0 {
                         next.push((all, alive.clone()));
                     } else if is_over(plan, place, &one) {
@@ -418,20 +422,20 @@ impl<'s> Emitter<'s> {
     }
 }
 
-fn alternative<'p>(plan: &'p Plan<'_>, taken: &Taken) -> &'p Alternative {
+fn alternative<'p>(plan: &'p Plan<'_>, taken: &OpenAlternative) -> &'p Alternative {
     &plan.choices[taken.choice as usize].alternatives[taken.alternative as usize]
 }
 
-fn is_over(plan: &Plan<'_>, place: usize, taken: &Taken) -> bool {
+fn is_over(plan: &Plan<'_>, place: usize, taken: &OpenAlternative) -> bool {
     alternative(plan, taken).is_over(place, taken.broken)
 }
 
 /// Returns the choices that matter at a place: those that are open, and those that begin there. Each is given as the
 /// alternatives that can still hold.
-fn at_place(plan: &Plan<'_>, place: usize, taken: &[Taken]) -> Vec<Vec<Taken>> {
-    let open = taken.chunk_by(|a, b| a.choice == b.choice).map(<[Taken]>::to_vec);
+fn at_place(plan: &Plan<'_>, place: usize, taken: &[OpenAlternative]) -> Vec<Vec<OpenAlternative>> {
+    let open = taken.chunk_by(|a, b| a.choice == b.choice).map(<[OpenAlternative]>::to_vec);
     let begin = |(choice, of): (usize, &KeyChoice)| {
-        let take = |at: usize| Taken { choice: choice as u32, alternative: at as u32, broken: 0 };
+        let take = |at: usize| OpenAlternative { choice: choice as u32, alternative: at as u32, broken: 0 };
         (0..of.alternatives.len()).map(take).collect()
     };
     let beginning = plan.choices.iter().enumerate().filter(|(_, choice)| choice.first == place);

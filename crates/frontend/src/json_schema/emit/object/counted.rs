@@ -16,7 +16,7 @@ use super::super::Emitter;
 use super::super::layout::Layout;
 use super::super::states::States;
 use super::breaks::{Breaks, MAX_BROKEN_SCHEMAS, by_absence};
-use super::choices::{Taken, Way};
+use super::choices::{OpenAlternative, Way};
 use super::{Member, Plan};
 
 /// A set of later members.
@@ -55,7 +55,7 @@ struct State {
     /// The broken schemas, as bits.
     broken: u128,
     /// The alternatives that are open.
-    taken: Vec<Taken>,
+    taken: Vec<OpenAlternative>,
     /// Whether a member has been written.
     begun: bool,
 }

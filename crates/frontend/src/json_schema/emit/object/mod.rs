@@ -180,7 +180,7 @@ impl<'s> Emitter<'s> {
         let broken = demands.broken.len() + object.denied.len();
         let choices = Vec::new();
         let mut plan = Plan { window, members, others, broken, breaks, needs, choices, path };
-        if !self.settle(&mut plan) || !self.close_needs(&mut plan) {
+        if !self.simplify_broken(&mut plan) || !self.close_needs(&mut plan) {
             return self.nothing(path, "", "no object satisfies these keywords together");
         }
         let Some(choices) = self.key_choices(object, &plan) else { return self.algebra.grammar.never() };
@@ -279,7 +279,7 @@ impl<'s> Emitter<'s> {
 
     /// Removes schemas that are broken in any case, and turns each schema that only one key can break into a condition
     /// on that key. Returns false if one cannot be broken.
-    fn settle(&mut self, plan: &mut Plan<'s>) -> bool {
+    fn simplify_broken(&mut self, plan: &mut Plan<'s>) -> bool {
         if plan.broken == 0 {
             return true;
         }

@@ -71,7 +71,7 @@ impl<'s> Emitter<'s> {
             kinds.extend(absent.map(|broken| (Kind::Absent, broken)));
             for (kind, broken) in kinds {
                 let mut part = plan.clone();
-                self.narrow(&mut part.members[pivot], kind);
+                self.restrict_to_kind(&mut part.members[pivot], kind);
                 part.breaks[pivot].iter_mut().for_each(|breaks| *breaks = Breaks::default());
                 let is_kept: Vec<bool> = (0..plan.broken).map(|i| broken >> i & 1 == 0).collect();
                 part.keep(&is_kept);
@@ -110,7 +110,7 @@ impl<'s> Emitter<'s> {
                 for KeyChoice { alternatives, .. } in &mut part.choices {
                     *alternatives = alternatives.iter().filter_map(|one| one.decided(pivot, value)).collect();
                 }
-                self.narrow(&mut part.members[pivot], kind);
+                self.restrict_to_kind(&mut part.members[pivot], kind);
                 work.push(part);
             }
             if self.is_halted() || done.len() + work.len() > MAX_PARTS {
@@ -121,7 +121,7 @@ impl<'s> Emitter<'s> {
     }
 
     /// Restricts a member to one kind of values.
-    fn narrow(&mut self, member: &mut Member<'s>, kind: Kind) {
+    fn restrict_to_kind(&mut self, member: &mut Member<'s>, kind: Kind) {
         let Kind::Present { mut more, is_required } = kind else {
             member.value = self.algebra.grammar.never();
             return;
@@ -135,7 +135,7 @@ impl<'s> Emitter<'s> {
 
     /// Checks whether an object may be possible, and applies the consequences of its conditions.
     fn is_possible_part(&mut self, part: &mut Plan<'s>) -> bool {
-        part.unbreakable(|_| true) == 0 && self.settle(part) && self.close_needs(part)
+        part.unbreakable(|_| true) == 0 && self.simplify_broken(part) && self.close_needs(part)
     }
 
     /// Returns the values of a member, distinguished by the conditions in the choices, and its absence. Returns `None`
@@ -183,7 +183,7 @@ impl<'s> Emitter<'s> {
     fn decide(&mut self, plan: &mut Plan<'s>) -> bool {
         for mut choice in core::mem::take(&mut plan.choices) {
             let all = &mut choice.alternatives;
-            all.retain(|one| !one.is_lost());
+            all.retain(|one| !one.is_unbreakable());
             if let [only] = &**all {
                 if !self.apply(plan, only) {
                     return false;

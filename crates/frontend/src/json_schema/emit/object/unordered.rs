@@ -131,7 +131,7 @@ impl<'s> Emitter<'s> {
                 let broken = (state.broken, due);
                 self.each_value(member, &[], &plan.breaks[at], broken, plan.path, |this, value, broken| {
                     let text = this.algebra.grammar.seq([key, colon, value, after]);
-                    go(this, text, tracks.told_apart(plan, State { broken, ..next }), &mut ways);
+                    go(this, text, tracks.without_irrelevant(plan, State { broken, ..next }), &mut ways);
                 });
             }
             if plan.broken == 0 {
@@ -144,7 +144,7 @@ impl<'s> Emitter<'s> {
                     for (more, broken) in self.breaking_ways(&one.parts, by, (state.broken, 0), plan.path) {
                         let text = self.other_member(one, &more);
                         if !self.is_never(text) {
-                            let next = tracks.told_apart(plan, State { broken, ..counted });
+                            let next = tracks.without_irrelevant(plan, State { broken, ..counted });
                             go(self, text, next, &mut ways);
                         }
                     }
@@ -243,7 +243,7 @@ impl Tracks {
 
     /// Removes members from a state that make no difference anymore, because all schemas that their absence breaks are
     /// broken.
-    fn told_apart(&self, plan: &Plan<'_>, mut state: State) -> State {
+    fn without_irrelevant(&self, plan: &Plan<'_>, mut state: State) -> State {
         for (&bit, row) in self.bits.iter().zip(&plan.breaks) {
             if bit & self.watched != 0 && by_absence(row) & !state.broken == 0 {
                 state.used &= !bit;

@@ -174,7 +174,7 @@ impl<'s> Loader<'s, '_> {
     /// that resource is entered in the scope first.
     fn enter(&mut self, found: Found<'s>, from: ResourceId, scope: ScopeId, owner: SchemaId) -> SchemaId {
         let is_new = found.resource != from || self.origins.is_empty();
-        let scope = if is_new { self.entered(found.resource, scope, owner) } else { scope };
+        let scope = if is_new { self.scope_after_entering(found.resource, scope, owner) } else { scope };
         let new = SchemaId(self.origins.len() as u32);
         let key = (core::ptr::from_ref(found.value).addr(), scope);
         let id = *self.ids.entry(key).or_insert(new);

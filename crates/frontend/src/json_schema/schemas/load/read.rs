@@ -16,8 +16,8 @@ use super::Loader;
 pub(super) fn read<'s>(loader: &mut Loader<'s, '_>, schema: &'s Members<'s>, id: SchemaId) -> Keywords<'s> {
     let origin = loader.origin(id).at;
     let (path, dialect) = (origin.path, loader.resource(origin.resource).dialect);
-    let (found, late) = (Keywords::everything(), Late::default());
-    let mut reader = Reader { loader, id, path, dialect, found, late, has_combinator: false };
+    let (found, deferred) = (Keywords::everything(), Deferred::default());
+    let mut reader = Reader { loader, id, path, dialect, found, deferred, has_combinator: false };
     if dialect.reference_stands_alone() && schema.get("$ref").is_some_and(Value::is_string) {
         // Up to draft-07, the keywords beside a `$ref` are ignored.
         for (name, value) in schema {
@@ -42,14 +42,14 @@ pub(super) struct Reader<'l, 'p, 's> {
     pub(super) path: PathId,
     dialect: Dialect,
     pub(super) found: Keywords<'s>,
-    late: Late<'s>,
+    deferred: Deferred<'s>,
     /// Whether a combinator has been read.
     pub(super) has_combinator: bool,
 }
 
 /// Keywords whose meaning depends on other keywords.
 #[derive(Default)]
-struct Late<'s> {
+struct Deferred<'s> {
     has_properties: bool,
     items: Option<&'s Value<'s>>,
     prefix_items: Option<&'s Value<'s>>,
@@ -70,7 +70,7 @@ impl<'s> Reader<'_, '_, 's> {
         match name {
             "type" => self.types(value),
             "properties" => {
-                self.late.has_properties = value.as_object().is_some();
+                self.deferred.has_properties = value.as_object().is_some();
                 self.found.properties = self.properties("properties", value);
                 self.found.local_first = !self.has_combinator;
             }
@@ -94,9 +94,9 @@ impl<'s> Reader<'_, '_, 's> {
             "maxProperties" => {
                 self.found.property_count.max = self.greatest("maxProperties", T::OBJECT, value);
             }
-            "items" => self.late.items = Some(value),
-            "prefixItems" if draft >= Dialect::Draft2020 => self.late.prefix_items = Some(value),
-            "additionalItems" => self.late.additional_items = Some(value),
+            "items" => self.deferred.items = Some(value),
+            "prefixItems" if draft >= Dialect::Draft2020 => self.deferred.prefix_items = Some(value),
+            "additionalItems" => self.deferred.additional_items = Some(value),
             "unevaluatedItems" if draft >= Dialect::Draft2019 => {
                 self.found.unevaluated_items = Some(self.combinator("unevaluatedItems", value));
             }
@@ -104,10 +104,10 @@ impl<'s> Reader<'_, '_, 's> {
                 self.found.contains = Some(self.subschema("contains", value, T::ARRAY));
             }
             "minContains" if draft >= Dialect::Draft2019 => {
-                self.late.min_contains = Some(self.least("minContains", T::NONE, value));
+                self.deferred.min_contains = Some(self.least("minContains", T::NONE, value));
             }
             "maxContains" if draft >= Dialect::Draft2019 => {
-                self.late.max_contains = self.greatest("maxContains", T::NONE, value);
+                self.deferred.max_contains = self.greatest("maxContains", T::NONE, value);
             }
             "uniqueItems" => self.unique(value),
             "minItems" => self.found.item_count.min = self.least("minItems", T::ARRAY, value),
@@ -128,17 +128,19 @@ impl<'s> Reader<'_, '_, 's> {
             "oneOf" => self.found.one_of = self.branches("oneOf", value),
             "allOf" => self.found.all_of = self.branches("allOf", value),
             "not" => self.found.not = Some(self.combinator("not", value)),
-            "if" if draft >= Dialect::Draft07 => self.late.condition = Some(self.combinator("if", value)),
-            "then" if draft >= Dialect::Draft07 => self.late.then = Some(self.combinator("then", value)),
-            "else" if draft >= Dialect::Draft07 => self.late.otherwise = Some(self.combinator("else", value)),
+            "if" if draft >= Dialect::Draft07 => self.deferred.condition = Some(self.combinator("if", value)),
+            "then" if draft >= Dialect::Draft07 => self.deferred.then = Some(self.combinator("then", value)),
+            "else" if draft >= Dialect::Draft07 => {
+                self.deferred.otherwise = Some(self.combinator("else", value))
+            }
             "minLength" => self.found.length.min = self.least("minLength", T::STRING, value),
             "maxLength" => self.found.length.max = self.greatest("maxLength", T::STRING, value),
             "pattern" => self.found.pattern = self.text("pattern", T::STRING, value),
             "format" => self.format(value),
             "minimum" => self.found.minimum = self.bound("minimum", value, false),
             "maximum" => self.found.maximum = self.bound("maximum", value, false),
-            "exclusiveMinimum" => self.late.exclusive_minimum = Some(value),
-            "exclusiveMaximum" => self.late.exclusive_maximum = Some(value),
+            "exclusiveMinimum" => self.deferred.exclusive_minimum = Some(value),
+            "exclusiveMaximum" => self.deferred.exclusive_maximum = Some(value),
             "multipleOf" => self.multiple_of(value),
             "$defs" => self.definitions("$defs", value),
             "definitions" => self.definitions("definitions", value),
@@ -153,12 +155,12 @@ impl<'s> Reader<'_, '_, 's> {
         self.exclusive_bounds();
         self.constant_of_list();
         if self.found.contains.is_some() {
-            self.found.contains_count.min = self.late.min_contains.unwrap_or(1);
-            self.found.contains_count.max = self.late.max_contains;
+            self.found.contains_count.min = self.deferred.min_contains.unwrap_or(1);
+            self.found.contains_count.max = self.deferred.max_contains;
         }
-        let (then, otherwise) = (self.late.then, self.late.otherwise);
+        let (then, otherwise) = (self.deferred.then, self.deferred.otherwise);
         self.found.conditional =
-            self.late.condition.map(|condition| Conditional { condition, then, otherwise });
+            self.deferred.condition.map(|condition| Conditional { condition, then, otherwise });
         match self.loader.source.strictness {
             Strictness::Strict => self.close(true),
             Strictness::Closed => self.close(false),
@@ -169,7 +171,7 @@ impl<'s> Reader<'_, '_, 's> {
     /// Reads the schemas of items. `items` is the schema of the items after the prefix. In the old spelling it is the
     /// prefix itself, and `additionalItems` is the schema of the rest.
     fn items(&mut self) {
-        let Late { items, prefix_items, additional_items, .. } = self.late;
+        let Deferred { items, prefix_items, additional_items, .. } = self.deferred;
         let mut has_old_prefix = false;
         match prefix_items {
             Some(Value::Array(list)) => self.found.prefix = self.prefix("prefixItems", list),
@@ -207,7 +209,7 @@ impl<'s> Reader<'_, '_, 's> {
 
     /// Combines inclusive and exclusive bounds. In draft-04, the exclusive bounds are flags on `minimum` and `maximum`.
     fn exclusive_bounds(&mut self) {
-        let Late { exclusive_minimum, exclusive_maximum, .. } = self.late;
+        let Deferred { exclusive_minimum, exclusive_maximum, .. } = self.deferred;
         let minimum = self.found.minimum.take();
         self.found.minimum = self.exclusive("exclusiveMinimum", exclusive_minimum, minimum, |a, b| a >= b);
         let maximum = self.found.maximum.take();
@@ -241,7 +243,7 @@ impl<'s> Reader<'_, '_, 's> {
     /// Closes a schema that lists keys in `properties`: it allows no other keys unless `additionalProperties` says so,
     /// and with `require` it requires all listed keys.
     fn close(&mut self, require: bool) {
-        if !self.late.has_properties {
+        if !self.deferred.has_properties {
             return;
         }
         if require {

@@ -50,7 +50,12 @@ impl<'s> Loader<'s, '_> {
 
     /// Returns the scope after entering a resource: the dynamic anchors of the resource are added unless the scope
     /// already has one of the same name.
-    pub(super) fn entered(&mut self, resource: ResourceId, scope: ScopeId, owner: SchemaId) -> ScopeId {
+    pub(super) fn scope_after_entering(
+        &mut self,
+        resource: ResourceId,
+        scope: ScopeId,
+        owner: SchemaId,
+    ) -> ScopeId {
         if !self.source.tracks_scopes {
             return scope;
         }
