@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   now ──▶ {" ──▶ name ──▶ ":          row 0: the mask now
-//!            └───▶ nick                 row i + 1: the mask behind node i
+//!            └───▶ nick                 row i + 1: the mask after node i
 //! ```
 //! A draft token that is not allowed has no mask: its row is empty, and so are the rows after it. Nodes that share a
 //! prefix share the work for it. The matcher is unchanged.

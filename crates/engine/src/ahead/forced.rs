@@ -120,14 +120,14 @@ impl Matcher {
         let spoken = before.iter().rposition(|token| vocabulary.bytes(*token).is_empty());
         let before = &before[spoken.map_or(0, |at| at + 1)..];
         let cut = Cut { vocabulary: &vocabulary, encode };
-        let Some((mut forced, mut is_whole)) = cut.behind(before, &run) else {
+        let Some((mut forced, mut is_whole)) = cut.tokens_after(before, &run) else {
             return ForcedTokens::default();
         };
         let mut left = before;
         while healing == TokenHealing::Cut && forced.taken_back > 0 {
             // The text begins after the first token that is not in the tokenizer's cut.
             left = &left[left.len() - forced.taken_back + 1..];
-            let Some(shorter) = cut.behind(left, &run) else { return ForcedTokens::default() };
+            let Some(shorter) = cut.tokens_after(left, &run) else { return ForcedTokens::default() };
             (forced, is_whole) = shorter;
         }
         if forced.taken_back == 0 {
@@ -155,12 +155,12 @@ impl Matcher {
         if is_taken { forced } else { ForcedTokens::default() }
     }
 
-    /// Follows the forced bytes, and returns to the start. Computes what may follow them only if `behind` is set.
-    fn run(&mut self, limit: usize, behind: bool) -> Run {
+    /// Follows the forced bytes, and returns to the start. Computes what may follow them only if `with_next` is set.
+    fn run(&mut self, limit: usize, with_next: bool) -> Run {
         let bytes = self.follow(limit, |byte| byte != MARK);
         let mut run = Run { bytes, next: ByteSet::EMPTY, ends: false, special: None };
         let mut steps = run.bytes.len();
-        if behind {
+        if with_next {
             (run.next, run.ends) = (self.live_bytes(), self.is_accepting());
             if !run.ends && self.only_byte() == Some(MARK) {
                 // The text ends before a special token.
@@ -230,7 +230,7 @@ struct Cut<'c> {
 impl Cut<'_> {
     /// Returns how many tokens of `before` to remove, which tokens to write instead, and whether those spell more.
     /// Returns `None` if the tokenizer fails.
-    fn behind(&self, before: &[TokenId], run: &Run) -> Option<(ForcedTokens, bool)> {
+    fn tokens_after(&self, before: &[TokenId], run: &Run) -> Option<(ForcedTokens, bool)> {
         let mut known = spell(self.vocabulary, before);
         let length = known.len();
         known.extend_from_slice(&run.bytes);

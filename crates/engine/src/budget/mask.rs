@@ -341,7 +341,7 @@ impl Masker<'_> {
             Leaf::Text(text) if text.is_except() => text.spelling(start),
             Leaf::Text(_) => return self.judge_walk(item, judge),
         };
-        let (follow, behind) = self.behind(item.stack);
+        let (follow, after) = self.threads_after_leaf(item.stack);
         let most = judge.deadlines.needs_at_most(leaf, item.count);
         let verdict = judge.verdict(most, item.stack, &self.scratch.line);
         let is_open = match self.bound.program().leaf(leaf) {
@@ -357,7 +357,7 @@ impl Masker<'_> {
         }
         let is_text = matches!(self.bound.program().leaf(leaf), Leaf::Text(_));
         if is_open || inside.is_none() && is_text {
-            self.scratch.work = behind;
+            self.scratch.work = after;
             return self.judge_walk(item, judge);
         }
         let bounds = self.bound.program().leaf(leaf).bounds();
@@ -367,9 +367,9 @@ impl Masker<'_> {
             self.judge_inner((leaf, start), item, automaton, bounds, judge);
         }
         for Window { need, room } in self.bound.program().counts().windows(item.count, bounds) {
-            self.judge_window(leaf, state, (need, room), follow, &behind, inside, judge);
+            self.judge_window(leaf, state, (need, room), follow, &after, inside, judge);
         }
-        self.scratch.work = behind;
+        self.scratch.work = after;
     }
 
     /// Judges the tokens in a leaf that may continue for `room` units. If `inside` has a verdict, it holds for all
@@ -381,7 +381,7 @@ impl Masker<'_> {
         state: LeafState,
         (need, room): (u32, u32),
         follow: ByteSet,
-        behind: &[Thread],
+        after: &[Thread],
         inside: Option<(Verdict, bool)>,
         judge: &mut BudgetMask<'_>,
     ) {
@@ -402,7 +402,7 @@ impl Masker<'_> {
         let trie = self.bound.vocabulary().trie();
         for byte in follow.intersection(*boundaries.bytes()).iter() {
             self.with_walk(judge, |walker, walk| {
-                walker.walk_suffixes(walk, boundaries, byte, need..=room, trie, 0, behind);
+                walker.walk_suffixes(walk, boundaries, byte, need..=room, trie, 0, after);
             });
         }
     }

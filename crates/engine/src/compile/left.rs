@@ -149,8 +149,8 @@ fn rebuild(
     // is then a tail call.
     let finals = old.iter().zip(&shift).map(|(machine, shift)| NodeId(machine.nodes.start.0 + shift));
     let only_ends = |node: &NodeId| {
-        let mut behind = SmallVec::new();
-        network.closure(&[*node], &mut behind) && behind.is_empty()
+        let mut reached = SmallVec::new();
+        network.closure(&[*node], &mut reached) && reached.is_empty()
     };
     let ends: Vec<NodeId> = finals.filter(only_ends).collect();
     for node in ends {
@@ -182,9 +182,9 @@ mod tests {
         let mut network = Network::default();
         for machine in 0..count {
             let first = network.push(Node::Final);
-            let behind = network.push(Node::Byte { low: b'x', high: b'x', next: first });
+            let x = network.push(Node::Byte { low: b'x', high: b'x', next: first });
             let callee = Callee::Machine(MachineId((machine + 1) % count));
-            let call = network.push(Node::Call { callee, next: behind });
+            let call = network.push(Node::Call { callee, next: x });
             let other = network.push(Node::Byte { low: b'y', high: b'y', next: first });
             let (nodes, start) =
                 (NodeRange { start: first, end: NodeId(other.0 + 1) }, Box::from([call, other]));

@@ -76,7 +76,7 @@ impl Trial<'_> {
         };
         let next = match program.place(state) {
             Place::Done => None,
-            Place::Node { next, .. } => Some(program.behind(next)),
+            Place::Node { next, .. } => Some(program.state_at(next)),
             Place::Cell(cell) => program.step(cell, byte),
         };
         next.map_or(MAX_DISTANCE, |next| self.unchecked().state(program, next))

@@ -706,8 +706,8 @@ impl Trial<'_> {
         let mut frames = Frames::of(self.arena, [thread.stack]);
         while let Some((frame, below)) = frames.next() {
             match frame.resume() {
-                Resume::At(behind) if self.is_check(behind) => {}
-                Resume::At(behind) if !reaches_nonzero(behind) => frames.follow(below),
+                Resume::At(state) if self.is_check(state) => {}
+                Resume::At(state) if !reaches_nonzero(state) => frames.follow(below),
                 _ => return false,
             }
         }

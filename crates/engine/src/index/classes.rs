@@ -144,24 +144,24 @@ impl Classes {
         }
         met.sort_unstable();
         let mut found: Vec<(u32, u32)> = Vec::new();
-        let mut behind = 0;
+        let mut next = 0;
         for &class in met.iter() {
             let at = class as usize;
             one_way &= atoms[at] as usize == self.atoms.of(class).len();
             atoms[at] = 0;
-            if class != behind {
+            if class != next {
                 // The classes in between are dead.
                 if found.last().is_none_or(|last| last.1 != 0) {
-                    found.push((behind, 0));
+                    found.push((next, 0));
                 }
             }
             if found.last().is_none_or(|last| last.1 != target[at]) {
                 found.push((class, target[at]));
             }
-            behind = class + 1;
+            next = class + 1;
         }
-        if behind < self.len() as u32 && found.last().is_some_and(|last| last.1 != 0) {
-            found.push((behind, 0));
+        if next < self.len() as u32 && found.last().is_some_and(|last| last.1 != 0) {
+            found.push((next, 0));
         }
         met.clear();
         one_way.then(|| found.into())
@@ -188,11 +188,11 @@ fn sums(rows: &Rows<'_>, atoms: usize) -> (Vec<u64>, Vec<bool>) {
     for (state, row) in rows.rows().enumerate() {
         for run in row {
             let number = mixed(state, run.target);
-            let (first, behind) = (run.start as usize, run.end as usize);
+            let (first, end) = (run.start as usize, run.end as usize);
             changes[first].0 = changes[first].0.wrapping_add(number);
             changes[first].1 += 1;
-            changes[behind].0 = changes[behind].0.wrapping_sub(number);
-            changes[behind].1 -= 1;
+            changes[end].0 = changes[end].0.wrapping_sub(number);
+            changes[end].1 -= 1;
         }
     }
     let (mut sum, mut cover) = (0u64, 0);

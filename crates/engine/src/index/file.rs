@@ -271,7 +271,7 @@ impl Layout {
     fn check(&self, words: usize) -> Result<(), &'static str> {
         let sections = &self.sections;
         if sections[0] != HEADER || sections[SECTIONS] != words || !sections.is_sorted() {
-            return Err("its parts do not lie one behind the other");
+            return Err("its parts do not lie one after the other");
         }
         let len = |section: Section| sections[section as usize + 1] - sections[section as usize];
         let mask = self.vocabulary_size.div_ceil(32);

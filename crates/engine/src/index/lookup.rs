@@ -60,9 +60,9 @@ impl Index {
         let Some(&number) = self.section(Section::StateMasks).get(row) else { return none };
         let masks = self.section(Section::Masks);
         let at = (number as usize).saturating_mul(3);
-        let Some(&[base, start, added, _, behind]) = masks.get(at..at.saturating_add(5)) else { return none };
+        let Some(&[base, start, added, _, stop]) = masks.get(at..at.saturating_add(5)) else { return none };
         let patches = self.section(Section::Patches);
-        let patch = patches.get(start as usize..behind as usize).unwrap_or_default();
+        let patch = patches.get(start as usize..stop as usize).unwrap_or_default();
         let (add, remove) = patch.split_at_checked(added as usize).unwrap_or_default();
         let words = self.mask_words();
         let first = (base as usize).saturating_mul(words);
@@ -144,15 +144,15 @@ impl Index {
         let (&start, &end) = (starts.get(row)?, starts.get(row + 1)?);
         let target = if self.layout.narrow {
             let row = self.section(Section::Rows).get(start as usize..end as usize)?;
-            let behind = row.partition_point(|entry| entry >> 16 <= class);
-            row.get(behind.checked_sub(1)?)? & 0xFFFF
+            let end = row.partition_point(|entry| entry >> 16 <= class);
+            row.get(end.checked_sub(1)?)? & 0xFFFF
         } else {
             let row = self
                 .section(Section::Rows)
                 .get((start as usize).checked_mul(2)?..(end as usize).checked_mul(2)?)?;
             let row = row.as_chunks::<2>().0;
-            let behind = row.partition_point(|entry| entry[0] <= class);
-            row.get(behind.checked_sub(1)?)?[1]
+            let end = row.partition_point(|entry| entry[0] <= class);
+            row.get(end.checked_sub(1)?)?[1]
         };
         self.row(StateId(target)).map(|_| StateId(target))
     }
@@ -162,14 +162,14 @@ impl Index {
         let (page, low) = (token.index() / 256, token.0 % 256);
         let pages = self.section(Section::Pages);
         let (mut first, end) = (*pages.get(page)? as usize, *pages.get(page + 1)? as usize);
-        let mut behind = end;
+        let mut limit = end;
         let lows = self.section(Section::Lows);
-        while first < behind {
-            let middle = first + (behind - first) / 2;
+        while first < limit {
+            let middle = first + (limit - first) / 2;
             if packed_byte(lows, middle)? < low {
                 first = middle + 1;
             } else {
-                behind = middle;
+                limit = middle;
             }
         }
         if first < end && packed_byte(lows, first) == Some(low) {

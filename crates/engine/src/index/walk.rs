@@ -157,7 +157,7 @@ impl<'l> Reader<'_, 'l> {
         let Prepared { trie, skips } = &self.prepared;
         let classes = self.dfa.classes();
         let mut used = 0;
-        let mut row = Row::behind(runs);
+        let mut row = Row::after(runs);
         work.push(Below::Nodes(trie.children(Trie::ROOT), state));
         while let Some(below) = work.pop() {
             let (siblings, state) = match below {
@@ -215,7 +215,7 @@ struct Row<'r> {
 }
 
 impl<'r> Row<'r> {
-    fn behind(runs: &'r mut Vec<Run>) -> Self {
+    fn after(runs: &'r mut Vec<Run>) -> Self {
         Self { runs, open: Run { start: 0, end: 0, target: Dfa::DEAD.0 } }
     }
 

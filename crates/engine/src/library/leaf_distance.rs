@@ -122,8 +122,8 @@ impl LeafDistances {
             return self.leaf(program, leaf, start, 0);
         }
         let moves = self.moves(program, leaf, start, 0).into_iter();
-        let behind = |(leaf, state, count)| self.leaf(program, leaf, state, count).saturating_add(1);
-        moves.map(behind).min().unwrap_or(NEVER)
+        let distance = |(leaf, state, count)| self.leaf(program, leaf, state, count).saturating_add(1);
+        moves.map(distance).min().unwrap_or(NEVER)
     }
 
     /// Returns the distance in a string that must not be one of some words: if its quote would complete one, one more

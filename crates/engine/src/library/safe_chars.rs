@@ -171,9 +171,9 @@ impl SafeChars {
             if kept.and(through).is_empty() {
                 continue;
             }
-            let behind = self.kinds(automaton, target, count - 1);
-            if kept.without(behind).len() <= kept.and(through).len() {
-                kept = kept.and(behind);
+            let after = self.kinds(automaton, target, count - 1);
+            if kept.without(after).len() <= kept.and(through).len() {
+                kept = kept.and(after);
             } else {
                 kept = kept.without(through);
             }

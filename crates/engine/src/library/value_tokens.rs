@@ -63,7 +63,7 @@ impl Tokens {
         if is_of_interest(bytes) {
             self.outside.push(token);
         }
-        if behind_quote(bytes).is_some_and(is_of_interest) {
+        if after_quote(bytes).is_some_and(is_of_interest) {
             self.in_string.push(token);
         }
     }
@@ -74,7 +74,7 @@ impl Tokens {
 }
 
 /// Returns the bytes after the first quote that is not escaped.
-fn behind_quote(bytes: &[u8]) -> Option<&[u8]> {
+fn after_quote(bytes: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     while *bytes.get(at)? != b'"' {
         at += if bytes[at] == b'\\' { 2 } else { 1 };
@@ -174,7 +174,7 @@ impl ValueTokens {
         if !has_structure {
             return;
         }
-        let meets = |bytes: &[u8]| holds_container(bytes) || has_value_behind_comma(bytes);
+        let meets = |bytes: &[u8]| holds_container(bytes) || has_value_after_comma(bytes);
         self.several.push(token, bytes, meets);
         self.commas.push(token, bytes, |bytes| bytes.contains(&b','));
         self.closers.push(token, bytes, |bytes| bytes.iter().any(|byte| matches!(byte, b'}' | b']')));
@@ -183,9 +183,9 @@ impl ValueTokens {
             colon.is_some_and(|colon| bytes[colon..].contains(&b'}'))
         });
         let is_open = |byte: &u8| matches!(byte, b'{' | b'[');
-        let behind_open = |bytes: &[u8]| bytes.iter().position(is_open).map_or(bytes.len(), |open| open + 1);
-        self.openers.push(token, bytes, |bytes| !bytes[behind_open(bytes)..].trim_ascii().is_empty());
-        self.opened_commas.push(token, bytes, |bytes| bytes[behind_open(bytes)..].contains(&b','));
+        let after_open = |bytes: &[u8]| bytes.iter().position(is_open).map_or(bytes.len(), |open| open + 1);
+        self.openers.push(token, bytes, |bytes| !bytes[after_open(bytes)..].trim_ascii().is_empty());
+        self.opened_commas.push(token, bytes, |bytes| bytes[after_open(bytes)..].contains(&b','));
         if let Some(rest) = value::rest(bytes) {
             self.rests.push(rest.into());
         }
@@ -245,7 +245,7 @@ fn values(bytes: &[u8]) -> Vec<Box<[u8]>> {
     found
 }
 
-fn has_value_behind_comma(bytes: &[u8]) -> bool {
+fn has_value_after_comma(bytes: &[u8]) -> bool {
     let comma = bytes.iter().position(|byte| *byte == b',');
     comma.is_some_and(|comma| !values(&bytes[comma..]).is_empty())
 }
@@ -293,7 +293,7 @@ mod tests {
         let mut tokens = Tokens::default();
         let pieces: [&[u8]; 5] = [br#"a,"b","#, br#"",""#, br#"\","b","#, br#"","b","#, br#"",","#];
         for (token, bytes) in (0..).zip(pieces) {
-            tokens.push(token, bytes, has_value_behind_comma);
+            tokens.push(token, bytes, has_value_after_comma);
         }
         assert_eq!(tokens.outside, [0, 2, 3]);
         assert_eq!(tokens.in_string, [3]);

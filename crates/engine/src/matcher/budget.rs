@@ -264,12 +264,12 @@ impl Matcher {
         let is_over = |thread: &Thread| self.has_deadline(thread.stack, next);
         let (over, mut kept): (Vec<Thread>, Vec<Thread>) = threads.iter().partition(|thread| is_over(thread));
         if !over.is_empty() {
-            let mut behind = over;
+            let mut after = over;
             let program = self.bound.program();
             // After the limit the text continues with the next token; threads still inside are dropped.
-            with_stacks!(self, |stacks| step::returns(program, stacks, &mut self.buffers, &mut behind));
-            behind.retain(|thread| thread.is_done() || !self.has_deadline(thread.stack, next));
-            kept.extend(behind.into_iter().filter(|thread| !threads.contains(thread)));
+            with_stacks!(self, |stacks| step::returns(program, stacks, &mut self.buffers, &mut after));
+            after.retain(|thread| thread.is_done() || !self.has_deadline(thread.stack, next));
+            kept.extend(after.into_iter().filter(|thread| !threads.contains(thread)));
         }
         // Only the limits count here.
         let mut limits = Deadlines::default();

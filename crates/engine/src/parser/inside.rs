@@ -49,7 +49,7 @@ fn inside(program: &Program, thread: &Thread, byte: u8) -> Inside {
         At::Network(state) => match program.place(state) {
             Place::Done => Inside::Dies,
             Place::Node { low, high, .. } if byte < low || high < byte => Inside::Dies,
-            Place::Node { next, .. } => match program.byte_behind(next) {
+            Place::Node { next, .. } => match program.byte_state_at(next) {
                 Some(state) => Inside::Stays(Thread::network(state, stack)),
                 None => Inside::Leaves,
             },
@@ -131,7 +131,7 @@ pub(crate) fn literal_byte(program: &Program, thread: &Thread) -> Option<(u8, Th
     let At::Network(state) = thread.at else { return None };
     match program.place(state) {
         Place::Node { low, high, next } if low == high => {
-            Some((low, Thread::network(program.byte_behind(next)?, thread.stack)))
+            Some((low, Thread::network(program.byte_state_at(next)?, thread.stack)))
         }
         _ => None,
     }

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use super::line::{Line, LineStacks, Visitor, Walk};
 use super::meter::THREAD_STEPS;
 use super::stack::{Arena, Frame, Resume, StackId, Stacks, Top};
-use super::step::{Buffers, behind, call_from, epsilon_closure_of};
+use super::step::{Buffers, call_from, epsilon_closure_of, threads_after_leaf};
 use super::thread::Thread;
 use super::walk::{Walker, completion_nodes};
 use super::words;
@@ -377,22 +377,22 @@ impl Masker<'_> {
         };
         match program.leaf(leaf) {
             Leaf::Window { automaton, min, max } => {
-                let (follow, behind) = self.behind(item.stack);
+                let (follow, after) = self.threads_after_leaf(item.stack);
                 if !follow.intersection(*automaton.open()).is_empty() {
-                    self.scratch.work = behind;
+                    self.scratch.work = after;
                     return self.walk_item(item);
                 }
                 let bounds = Bounds { min: *min, max: *max };
                 for Window { need, room } in program.counts().windows(item.count, bounds) {
-                    self.leaf_item(leaf, state, need..=room, follow, &behind, bases, found);
+                    self.leaf_item(leaf, state, need..=room, follow, &after, bases, found);
                 }
-                self.scratch.work = behind;
+                self.scratch.work = after;
             }
             Leaf::Text(text) if text.is_except() => {
-                let (follow, behind) = self.behind(item.stack);
+                let (follow, after) = self.threads_after_leaf(item.stack);
                 let before = found.len();
-                self.leaf_item(leaf, text.spelling(state), 0..=u32::MAX, follow, &behind, bases, found);
-                self.scratch.work = behind;
+                self.leaf_item(leaf, text.spelling(state), 0..=u32::MAX, follow, &after, bases, found);
+                self.scratch.work = after;
                 let less = completions(self.bound, text, state);
                 if !less.is_empty() {
                     let mut at = 0;
@@ -408,12 +408,12 @@ impl Masker<'_> {
 
     /// Returns the threads that continue after a leaf, and the bytes that they take. The list is `scratch.work`, to be
     /// put back by the caller.
-    pub(crate) fn behind(&mut self, stack: StackId) -> (ByteSet, Vec<Thread>) {
+    pub(crate) fn threads_after_leaf(&mut self, stack: StackId) -> (ByteSet, Vec<Thread>) {
         let program = &**self.bound.program();
         let mut threads = core::mem::take(&mut self.scratch.work);
         threads.clear();
         let mut stacks = LineStacks { line: &mut self.scratch.line, arena: self.arena };
-        (behind(program, &mut stacks, self.buffers, stack, &mut threads), threads)
+        (threads_after_leaf(program, &mut stacks, self.buffers, stack, &mut threads), threads)
     }
 
     /// Adds the inner tokens of a leaf, and the tokens whose suffixes can follow it.
@@ -424,7 +424,7 @@ impl Masker<'_> {
         state: LeafState,
         units: RangeInclusive<u32>,
         follow: ByteSet,
-        behind: &[Thread],
+        after: &[Thread],
         bases: &mut Vec<Words>,
         found: &mut Vec<u32>,
     ) {
@@ -451,7 +451,7 @@ impl Masker<'_> {
         }
         self.walk(found, |walker, walk| {
             for byte in follow.intersection(*boundaries.bytes()).iter() {
-                walker.walk_suffixes(walk, boundaries, byte, need..=room, vocabulary.trie(), 0, behind);
+                walker.walk_suffixes(walk, boundaries, byte, need..=room, vocabulary.trie(), 0, after);
             }
         });
     }

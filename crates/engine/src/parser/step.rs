@@ -128,7 +128,7 @@ fn step_merged<S: Stacks>(
         };
         match program.place(state) {
             Place::Node { next: node, .. } => {
-                arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
+                arrive(program, stacks, buffers, Thread::network(program.state_at(node), stack), next);
             }
             Place::Cell(cell) => {
                 if let Some(state) = program.step(cell, byte) {
@@ -242,7 +242,7 @@ fn step_one<S: Stacks>(
         Place::Done => {}
         Place::Node { low, high, next: node } => {
             if low <= byte && byte <= high {
-                let state = program.behind(node);
+                let state = program.state_at(node);
                 arrive(program, stacks, buffers, Thread::network(state, thread.stack), next);
             }
         }
@@ -315,7 +315,13 @@ fn finish_step<S: Stacks>(
                 Place::Done => {}
                 Place::Node { low, high, next: node } => {
                     if low <= byte && byte <= high {
-                        arrive(program, stacks, buffers, Thread::network(program.behind(node), stack), next);
+                        arrive(
+                            program,
+                            stacks,
+                            buffers,
+                            Thread::network(program.state_at(node), stack),
+                            next,
+                        );
                     }
                 }
                 Place::Cell(cell) => {
@@ -524,17 +530,17 @@ pub(crate) fn leave<S: Stacks>(
     merge(program, stacks, next);
 }
 
-/// Fills the empty list `behind` with the threads that continue after a leaf. Returns the bytes that they may take.
-pub(crate) fn behind<S: Stacks>(
+/// Fills the empty list `after` with the threads that continue after a leaf. Returns the bytes that they may take.
+pub(crate) fn threads_after_leaf<S: Stacks>(
     program: &Program,
     stacks: &mut S,
     buffers: &mut Buffers,
     stack: StackId,
-    behind: &mut Vec<Thread>,
+    after: &mut Vec<Thread>,
 ) -> ByteSet {
     buffers.begin();
-    leave(program, stacks, buffers, stack, behind);
-    live(program, stacks, buffers, behind)
+    leave(program, stacks, buffers, stack, after);
+    live(program, stacks, buffers, after)
 }
 
 /// Moves threads that have arrived, and stacks of parts that have ended, on to where the next byte is taken.

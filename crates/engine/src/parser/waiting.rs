@@ -89,7 +89,7 @@ pub(crate) fn step_waiting<S: Stacks>(
         };
         let state = match program.place(state) {
             Place::Done => None,
-            Place::Node { next: node, .. } => Some(program.behind(node)),
+            Place::Node { next: node, .. } => Some(program.state_at(node)),
             Place::Cell(cell) => program.step(cell, byte),
         };
         if let Some(state) = state {

@@ -21,7 +21,7 @@ use super::inside::literal_byte;
 use super::line::Walk;
 use super::sets::{Bits, Listed, Sets};
 use super::stack::Mark;
-use super::step::{behind, is_last, live, step_all, step_others};
+use super::step::{is_last, live, step_all, step_others, threads_after_leaf};
 use super::thread::Thread;
 use crate::count::{Bounds, Window};
 use crate::leaf::{Leaf, LeafState, Text, TextNext, json_string};
@@ -81,8 +81,8 @@ impl Level {
 enum Shortcut<'w> {
     /// A thread that is inside a leaf at a node.
     Leaf { thread: Thread, node: TrieNode, need: u32, room: u32 },
-    /// A leaf that ends below a node, where `behind` continues with the suffixes of the tokens.
-    Suffixes { boundaries: &'w Boundaries, min: u32, max: u32, follow: ByteSet, behind: Thread },
+    /// A leaf that ends below a node, where `after` continues with the suffixes of the tokens.
+    Suffixes { boundaries: &'w Boundaries, min: u32, max: u32, follow: ByteSet, after: Thread },
 }
 
 impl Walker {
@@ -131,20 +131,20 @@ impl Walker {
         threads: &[Thread],
     ) {
         // The threads after the byte, computed on demand.
-        let mut behind: Option<Vec<Thread>> = None;
+        let mut after: Option<Vec<Thread>> = None;
         for suffixes in boundaries.suffixes(byte, *units.start(), *units.end(), trie) {
             match suffixes {
                 SuffixSource::Trie(suffixes) => self.walk(walk, &suffixes.trie, suffixes.number, threads),
                 SuffixSource::Below(node) => {
-                    let behind = behind.get_or_insert_with(|| {
-                        let mut behind = Vec::new();
+                    let after = after.get_or_insert_with(|| {
+                        let mut after = Vec::new();
                         walk.stacks.next_byte();
                         let program = walk.bound.program();
-                        step_all(program, walk.stacks, walk.buffers, threads, byte, &mut behind);
-                        behind
+                        step_all(program, walk.stacks, walk.buffers, threads, byte, &mut after);
+                        after
                     });
-                    if !behind.is_empty() {
-                        self.walk_from(walk, trie, number, node, behind);
+                    if !after.is_empty() {
+                        self.walk_from(walk, trie, number, node, after);
                     }
                 }
             }
@@ -363,8 +363,8 @@ impl Walker {
             };
             let follow = follow.unwrap_or(ByteSet::EMPTY).intersection(*boundaries.bytes());
             if !follow.is_empty() {
-                let behind = Thread::network(returning, thread.stack);
-                shortcuts.push(Shortcut::Suffixes { boundaries, min: *min, max: *max, follow, behind });
+                let after = Thread::network(returning, thread.stack);
+                shortcuts.push(Shortcut::Suffixes { boundaries, min: *min, max: *max, follow, after });
             }
         }
         Some(separate.others)
@@ -398,9 +398,9 @@ impl Walker {
     fn take<'w>(&mut self, walk: &mut Walk<'w, '_>, trie: &Trie, number: u32, shortcut: Shortcut<'w>) {
         let (thread, node, need, room) = match shortcut {
             Shortcut::Leaf { thread, node, need, room } => (thread, node, need, room),
-            Shortcut::Suffixes { boundaries, min, max, follow, behind } => {
+            Shortcut::Suffixes { boundaries, min, max, follow, after } => {
                 for byte in follow.iter() {
-                    self.walk_suffixes(walk, boundaries, byte, min..=max, trie, number, &[behind]);
+                    self.walk_suffixes(walk, boundaries, byte, min..=max, trie, number, &[after]);
                 }
                 return;
             }
@@ -420,7 +420,7 @@ impl Walker {
         walk.found.extend(entry.closing(need, room));
         if !boundaries.bytes().is_empty() {
             let mut threads = Vec::new();
-            let follow = behind(program, walk.stacks, walk.buffers, thread.stack, &mut threads);
+            let follow = threads_after_leaf(program, walk.stacks, walk.buffers, thread.stack, &mut threads);
             for byte in follow.intersection(*boundaries.bytes()).iter() {
                 self.walk_suffixes(walk, boundaries, byte, need..=room, trie, number, &threads);
             }
@@ -452,7 +452,7 @@ fn units_in_leaf(walk: &mut Walk<'_, '_>, thread: &Thread) -> Option<Window> {
     if program.leaf(leaf).is_string() || automaton.live(state).len() > tuning().table_bytes {
         return None;
     }
-    let follow = behind(program, walk.stacks, walk.buffers, thread.stack, &mut Vec::new());
+    let follow = threads_after_leaf(program, walk.stacks, walk.buffers, thread.stack, &mut Vec::new());
     follow.intersection(*automaton.open()).is_empty().then_some(window)
 }
 

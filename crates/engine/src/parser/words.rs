@@ -150,12 +150,12 @@ fn for_living<S: Stacks>(
 pub(super) fn may_return_from<S: Stacks>(
     program: &Program,
     stacks: &mut S,
-    behind: NetState,
+    after: NetState,
     stack: StackId,
 ) -> bool {
-    let Some(awaited) = program.awaited_at(behind) else { return true };
+    let Some(awaited) = program.awaited_at(after) else { return true };
     let mut is_alive = false;
-    for_living(program, stacks, awaited, Thread::network(behind, stack), &mut |_, _| is_alive = true);
+    for_living(program, stacks, awaited, Thread::network(after, stack), &mut |_, _| is_alive = true);
     is_alive
 }
 

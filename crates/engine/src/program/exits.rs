@@ -5,7 +5,7 @@
 //! rule has such a path from a node is a property of the node, computed once for a program:
 //!
 //! ```text
-//!   [ item ("," item)* ]      behind an item: "]" leads out      behind the comma: an item comes first, and must be new
+//!   [ item ("," item)* ]      after an item: "]" leads out      after the comma: an item comes first, and must be new
 //! ```
 //! Before a leaf with infinitely many values, its check counts as passed. A scope that requires some values counts as
 //! passed if all of them can be written, no matter what was written before ([`super::required`]).
@@ -178,7 +178,7 @@ struct Finder<'n> {
     back: &'n Backward,
     exits: Exits,
     /// The words on a path from the check of a value to the end of its machine.
-    behind: FxHashMap<NodeId, Words>,
+    after_checks: FxHashMap<NodeId, Words>,
     /// Paths by their number of words. Those with the fewest come first, so the first path that is found is the one to
     /// keep.
     work: Vec<Vec<Found>>,
@@ -209,7 +209,7 @@ impl Finder<'_> {
         let node = joints.node(joint);
         if is_value_check(network, node) {
             // After the value, the check may fail. Before it, another value can still be chosen.
-            self.behind.entry(node).or_insert(words);
+            self.after_checks.entry(node).or_insert(words);
             let is_endless = network.endless_checks.contains_key(&node);
             for &from in back.joints.of(joint.0) {
                 if !successors(network, joints.node(from)).any(|next| next == node) {
@@ -265,12 +265,12 @@ impl Finder<'_> {
             let node = self.joints.node(call);
             let Node::Call { next, .. } = self.network.nodes[node.index()] else { continue };
             let written = self.exits.written(self.network, node);
-            let behind = self.joints.at(next).index();
-            let after = self.exits.paths.joints[behind];
+            let at = self.joints.at(next).index();
+            let after = self.exits.paths.joints[at];
             self.add(call, join(written, after), false);
             if self.network.other_values {
-                self.add(call, join(written, self.exits.infinite.joints[behind]), true);
-                let after = after.or_else(|| self.behind.get(&next).copied());
+                self.add(call, join(written, self.exits.infinite.joints[at]), true);
+                let after = after.or_else(|| self.after_checks.get(&next).copied());
                 self.add(call, join(self.infinitely(call), after), true);
             }
         }
@@ -360,7 +360,7 @@ impl Exits {
             if network.other_values { nonzero(network, leaves, joints, back) } else { Box::default() };
         let exits = Self { paths: Paths::new(network, joints), infinite, infinite_leaves, nonzero, scopes };
         let work = (0..=MAX_WORDS).map(|_| Vec::new()).collect();
-        let mut finder = Finder { network, joints, back, exits, behind: FxHashMap::default(), work };
+        let mut finder = Finder { network, joints, back, exits, after_checks: FxHashMap::default(), work };
         for joint in joints.all().filter(|joint| matches!(joints.get(network, *joint), Node::Final)) {
             finder.add(joint, Some(0), false);
         }

@@ -67,7 +67,7 @@ pub struct Program {
     /// The start state of each machine, or 0 if it was not computed.
     starts: Box<[AtomicU32]>,
     /// The state at each node that is not a byte, or 0 if it was not computed.
-    behind: Box<[AtomicU32]>,
+    states_at: Box<[AtomicU32]>,
     firsts: Box<[OnceLock<ByteSet>]>,
     /// The sets of counts that ambiguous texts have led to.
     counts: CountSets,
@@ -237,7 +237,7 @@ pub(crate) struct Call {
     /// For a check, the word that is the value, if its scope keeps a set of words.
     pub(crate) word: Option<WordId>,
     /// The nodes after the call, before splits are followed.
-    behind: Targets,
+    after: Targets,
     /// The state after the call, or 0 if it was not computed.
     state: AtomicU32,
     /// Whether only the end of the machine follows, so there is no need to return.
@@ -278,7 +278,7 @@ impl Program {
         let unknown = |len: usize| (0..len).map(|_| AtomicU32::new(0)).collect::<Box<[_]>>();
         Self {
             starts: unknown(network.machines.len()),
-            behind: unknown(network.nodes.len()),
+            states_at: unknown(network.nodes.len()),
             firsts: (0..network.machines.len()).map(|_| OnceLock::new()).collect(),
             plain_lists: network.has_plain_scopes(),
             has_lists: network.scopes.iter().any(Scope::has_list),
@@ -315,7 +315,7 @@ impl Program {
 
     /// Checks whether the words of a scope come in a fixed order, so that it may be too late for one of them.
     pub(crate) fn has_order(&self, index: ScopeId) -> bool {
-        self.scope(index).words.as_ref().is_some_and(|words| !words.behind.is_empty())
+        self.scope(index).words.as_ref().is_some_and(|words| !words.later.is_empty())
     }
 
     /// Returns what a state awaits, if it restricts what may come.
@@ -449,12 +449,12 @@ impl Program {
             let (Node::Byte { next, .. } | Node::Call { next, .. }) = self.network.nodes[node.index()] else {
                 continue;
             };
-            let mut behind = SmallVec::new();
-            let may_end = self.network.wide_closure(&[next], &mut behind);
-            if may_end && !cell.nodes.iter().all(|node| behind.binary_search(node).is_ok()) {
+            let mut after = SmallVec::new();
+            let may_end = self.network.wide_closure(&[next], &mut after);
+            if may_end && !cell.nodes.iter().all(|node| after.binary_search(node).is_ok()) {
                 return false;
             }
-            work.extend_from_slice(&behind);
+            work.extend_from_slice(&after);
         }
         true
     }
@@ -551,29 +551,29 @@ impl Program {
         if known != 0 {
             return NetState(known);
         }
-        let state = self.after(&self.network.machines[machine.index()].start);
+        let state = self.state_at_all(&self.network.machines[machine.index()].start);
         self.starts[machine.index()].store(state.0, Ordering::Release);
         state
     }
 
     /// Returns the state that begins at a node.
     #[inline]
-    pub(crate) fn behind(&self, node: NodeId) -> NetState {
+    pub(crate) fn state_at(&self, node: NodeId) -> NetState {
         if matches!(self.network.nodes[node.index()], Node::Byte { .. }) {
             return NetState::of_node(node);
         }
-        let known = self.behind[node.index()].load(Ordering::Acquire);
+        let known = self.states_at[node.index()].load(Ordering::Acquire);
         if known != 0 {
             return NetState(known);
         }
-        let state = self.after(&[node]);
-        self.behind[node.index()].store(state.0, Ordering::Release);
+        let state = self.state_at_all(&[node]);
+        self.states_at[node.index()].store(state.0, Ordering::Release);
         state
     }
 
     /// Returns the state that begins at a node, if the node is a single byte.
     #[inline]
-    pub(crate) fn byte_behind(&self, node: NodeId) -> Option<NetState> {
+    pub(crate) fn byte_state_at(&self, node: NodeId) -> Option<NetState> {
         matches!(self.network.nodes[node.index()], Node::Byte { .. }).then_some(NetState::of_node(node))
     }
 
@@ -600,8 +600,8 @@ impl Program {
             return Some(NetState(known));
         }
         let state = match &edge.nodes {
-            Targets::One(node) => self.behind(*node),
-            Targets::Many(nodes) => self.after(nodes),
+            Targets::One(node) => self.state_at(*node),
+            Targets::Many(nodes) => self.state_at_all(nodes),
         };
         edge.target.store(state.0, Ordering::Release);
         Some(state)
@@ -623,9 +623,9 @@ impl Program {
             return NetState(known);
         }
         // PERF: the alternatives of a loop all return to its beginning, and there may be thousands of them.
-        let state = match call.behind {
-            Targets::One(node) => self.behind(node),
-            Targets::Many(ref nodes) => self.after(nodes),
+        let state = match call.after {
+            Targets::One(node) => self.state_at(node),
+            Targets::Many(ref nodes) => self.state_at_all(nodes),
         };
         call.state.store(state.0, Ordering::Release);
         state
@@ -673,8 +673,8 @@ impl Program {
             return false;
         }
         // What follows a tail call depends on the stack.
-        let behind = if call.tail { None } else { self.unchecked(self.returning(call)) };
-        let follow = behind.and_then(follow);
+        let after = if call.tail { None } else { self.unchecked(self.returning(call)) };
+        let follow = after.and_then(follow);
         follow.is_some_and(|follow| follow.intersection(*automaton.open()).is_empty())
     }
 
@@ -751,7 +751,7 @@ impl Program {
     }
 
     /// Returns the state of these nodes, with splits followed.
-    fn after(&self, from: &[NodeId]) -> NetState {
+    fn state_at_all(&self, from: &[NodeId]) -> NetState {
         let mut nodes = SmallVec::new();
         let returns = self.network.wide_closure(from, &mut nodes);
         self.state_of(&nodes, returns)
@@ -823,14 +823,14 @@ impl Program {
         let call = |group: &[(Callee, Option<WordId>, NodeId)]| {
             let is_final =
                 |&(.., next): &(_, _, NodeId)| matches!(self.network.nodes[next.index()], Node::Final);
-            let behind = match group {
+            let after = match group {
                 [(.., only)] => Targets::One(*only),
                 _ => Targets::Many(group.iter().map(|&(.., next)| next).collect()),
             };
             Call {
                 callee: group[0].0,
                 word: group[0].1,
-                behind,
+                after,
                 state: AtomicU32::new(0),
                 // A check is passed on arrival, so there must be a state to continue in.
                 tail: group[0].0 != Callee::Check && group.iter().all(is_final),
@@ -856,7 +856,7 @@ impl Program {
         let network = self.network.nodes.len() * size_of::<Node>()
             + self.network.targets.len() * 4
             + self.network.machines.iter().map(|m| size_of_val(m) + m.start.len() * 4).sum::<usize>();
-        let lazy = (self.starts.len() + self.behind.len()) * 4
+        let lazy = (self.starts.len() + self.states_at.len()) * 4
             + self.firsts.len() * size_of::<OnceLock<ByteSet>>()
             + self.cells.heap_bytes()
             + self.cells.iter().map(Cell::heap_bytes).sum::<usize>();

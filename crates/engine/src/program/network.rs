@@ -145,7 +145,7 @@ pub(crate) struct WordScope {
     /// Pairs of bits: if the first is in the set, the second must be, too.
     pub(crate) needs: Box<[(u32, u32)]>,
     /// For each word, the bits of the words that may still come after it. Empty if the words have no fixed order.
-    pub(crate) behind: Box<[u64]>,
+    pub(crate) later: Box<[u64]>,
     /// Whether there are other values, which are listed.
     pub(crate) has_others: bool,
 }
@@ -247,12 +247,12 @@ impl Scope {
 
     /// Returns its words in their order, if they have one.
     pub(crate) fn words_in_order(&self) -> Vec<WordId> {
-        let Some(scope) = self.words.as_ref().filter(|scope| !scope.behind.is_empty()) else {
+        let Some(scope) = self.words.as_ref().filter(|scope| !scope.later.is_empty()) else {
             return Vec::new();
         };
-        let behind = scope.behind.chunks(scope.required.len());
+        let later = scope.later.chunks(scope.required.len());
         let count = |bits: &[u64]| Reverse(bits.iter().map(|bits| bits.count_ones()).sum::<u32>());
-        let mut words: Vec<_> = behind.map(count).zip(scope.words.iter().copied()).collect();
+        let mut words: Vec<_> = later.map(count).zip(scope.words.iter().copied()).collect();
         words.sort_unstable();
         words.into_iter().map(|(_, word)| word).collect()
     }

@@ -165,7 +165,7 @@ impl Words {
     pub(crate) fn answer(&self, scope: &WordScope, set: WordSetId, question: Question) -> bool {
         match question {
             Question::MayClose => self.may_close(scope, set),
-            Question::IsAnyNew(list) if !scope.behind.is_empty() => {
+            Question::IsAnyNew(list) if !scope.later.is_empty() => {
                 self.list(list).iter().any(|word| self.leads_on(scope, set, *word))
             }
             Question::IsAnyNew(list) => {
@@ -221,11 +221,11 @@ impl Words {
         let Ok(at) = scope.words.binary_search(&word) else { return false };
         let (seen, stride) = (self.bits(set), scope.required.len());
         let has = |bits: &[u64], bit: usize| bits[bit / 64] >> (bit % 64) & 1 == 1;
-        let behind = &scope.behind[at * stride..(at + 1) * stride];
+        let later = &scope.later[at * stride..(at + 1) * stride];
         // The pairs are transitively closed: they include what a word needs through others.
         scope.needs.iter().all(|&(one, other)| {
             let (one, other) = (one as usize, other as usize);
-            !(has(seen, one) || one == at) || has(seen, other) || other == at || has(behind, other)
+            !(has(seen, one) || one == at) || has(seen, other) || other == at || has(later, other)
         })
     }
 
@@ -409,14 +409,14 @@ impl<'n> ScopeWords<'n> {
         };
         while scope.look() {}
         scope.follow();
-        let (mut awaited, mut behind) = (None, Vec::new());
+        let (mut awaited, mut later) = (None, Vec::new());
         if scope.can_go_on() || scope.can_always_go_on() {
             awaited = Some(scope.awaited(lists));
         } else if !needs.is_empty()
             && required.iter().all(|bits| *bits == 0)
             && let Some(order) = scope.order()
         {
-            (awaited, behind) = (Some(scope.awaited_in_order(lists)), order);
+            (awaited, later) = (Some(scope.awaited_in_order(lists)), order);
             needs = closed(&needs, scope.words.len());
         }
         for (node, _) in &scope.nodes {
@@ -427,12 +427,12 @@ impl<'n> ScopeWords<'n> {
             _ => false,
         };
         let looks_before_calls =
-            scope.looks_before_calls || !behind.is_empty() || scope.nodes.iter().any(is_word_in_leaf);
+            scope.looks_before_calls || !later.is_empty() || scope.nodes.iter().any(is_word_in_leaf);
         let words = WordScope {
             words: scope.words.into(),
             required: required.into(),
             needs,
-            behind: behind.into(),
+            later: later.into(),
             has_others: !others.is_empty(),
         };
         Some(Found { words, awaited: awaited?, checks, looks_before_calls })
@@ -536,7 +536,7 @@ impl<'n> ScopeWords<'n> {
     /// Checks whether the scope can continue after every value: its machine may end, and if something required is
     /// missing, it may come first.
     fn can_go_on(&self) -> bool {
-        self.all_go_on(|next, machine| self.may_end_behind(next, machine), || false)
+        self.all_go_on(|next, machine| self.may_end_at(next, machine), || false)
     }
 
     /// Checks whether the scope can continue after every value even where its machine may not end: values that are
@@ -579,7 +579,7 @@ impl<'n> ScopeWords<'n> {
     }
 
     /// Checks whether a machine may end at a node, where either nothing is missing or what is missing may come.
-    fn may_end_behind(&self, node: NodeId, machine: MachineId) -> bool {
+    fn may_end_at(&self, node: NodeId, machine: MachineId) -> bool {
         self.at(node).is_some_and(|at| self.ends[at])
             && (!self.requires() || self.has_required(node, None) || self.is_followed(machine))
     }
@@ -613,7 +613,7 @@ impl<'n> ScopeWords<'n> {
                     Node::Split { start, len } => self.network.targets(start, len).iter().any(is_good),
                     Node::Byte { .. } | Node::Final => false,
                 };
-                if !good[at] && (self.may_end_behind(node, machine) || leads_on()) {
+                if !good[at] && (self.may_end_at(node, machine) || leads_on()) {
                     good[at] = true;
                     changed = true;
                 }
@@ -750,14 +750,14 @@ impl<'n> ScopeWords<'n> {
     fn order(&self) -> Option<Vec<u64>> {
         let stride = self.stride();
         let bits = |node: NodeId| self.at(node).map(|at| &self.first[at * stride..(at + 1) * stride]);
-        let mut behind: Vec<Option<Vec<u64>>> = vec![None; self.words.len()];
+        let mut after: Vec<Option<Vec<u64>>> = vec![None; self.words.len()];
         for &(joint, _) in &self.nodes {
             let node = self.joints.node(joint);
             let Node::Call { callee, next } = self.network.nodes[node.index()] else { continue };
             let first = bits(next)?;
             match (callee, self.network.word_checks.get(&node)) {
                 (Callee::Check, Some(word)) => {
-                    let of = &mut behind[self.words.binary_search(word).ok()?];
+                    let of = &mut after[self.words.binary_search(word).ok()?];
                     if *of.get_or_insert_with(|| first.to_vec()) != first {
                         return None;
                     }
@@ -771,18 +771,18 @@ impl<'n> ScopeWords<'n> {
                 _ => {}
             }
         }
-        let behind = behind.into_iter().collect::<Option<Vec<Vec<u64>>>>()?;
+        let after = after.into_iter().collect::<Option<Vec<Vec<u64>>>>()?;
         let count = |of: &[u64]| of.iter().map(|bits| bits.count_ones() as usize).sum::<usize>();
         let mut order: Vec<usize> = (0..self.words.len()).collect();
-        order.sort_by_key(|at| count(&behind[*at]));
+        order.sort_by_key(|at| count(&after[*at]));
         let mut later = vec![0; stride];
         for at in order {
-            if behind[at] != later {
+            if after[at] != later {
                 return None;
             }
             later[at / 64] |= 1 << (at % 64);
         }
-        self.calls_agree().then(|| behind.concat())
+        self.calls_agree().then(|| after.concat())
     }
 
     /// Checks whether every call leads to the same as everything else in its place. Inside a called part nothing checks

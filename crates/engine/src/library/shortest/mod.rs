@@ -133,7 +133,7 @@ struct Caller {
     /// The number of tokens until the call.
     cost: u32,
     /// The position after the call.
-    behind: Position,
+    after: Position,
     /// The greatest number of tokens that the callee may take.
     limit: u32,
     scope: Around,
@@ -406,7 +406,7 @@ impl ShortestPaths {
         {
             return false;
         }
-        let caller = Caller { entry, cost, behind: Position::End, limit: u32::MAX, scope: Around::Goes };
+        let caller = Caller { entry, cost, after: Position::End, limit: u32::MAX, scope: Around::Goes };
         self.call(program, (position, places, context), caller);
         true
     }
@@ -434,11 +434,11 @@ impl ShortestPaths {
         program: &Program,
         callee: Callee,
         (entry, work): (EntryId, Work),
-        behind: Position,
+        after: Position,
         places: PlaceSet,
     ) {
         let Work { cost, context, .. } = work;
-        let mut caller = Caller { entry, cost, behind, limit: u32::MAX, scope: Around::Stays(context) };
+        let mut caller = Caller { entry, cost, after, limit: u32::MAX, scope: Around::Stays(context) };
         let mut inner = Context::NONE;
         if program.network().machine_of(callee).is_some_and(|machine| self.contexts.has_checks(machine)) {
             (caller.scope, inner) = (Around::Goes, context);
@@ -510,7 +510,7 @@ impl ShortestPaths {
         caller: Caller,
     ) {
         let callee = self.entry(program, position, places, context);
-        if callee == caller.entry && caller.behind == Position::End {
+        if callee == caller.entry && caller.after == Position::End {
             // It would only find what it knows already, at a higher cost.
             return;
         }
@@ -536,7 +536,7 @@ impl ShortestPaths {
             Around::Closes(before) if self.contexts.may_close(context) => before,
             Around::Closes(_) => return,
         };
-        let (cost, position) = (tokens.saturating_add(caller.cost), caller.behind);
+        let (cost, position) = (tokens.saturating_add(caller.cost), caller.after);
         self.add_work(caller.entry, Work { cost, position, places, context });
     }
 
@@ -598,7 +598,7 @@ fn within_slack(room: u32, need: u32) -> u32 {
 }
 
 /// Returns the position of a node, in its shortest form.
-fn behind(program: &Program, node: NodeId) -> Position {
+fn position_at(program: &Program, node: NodeId) -> Position {
     match program.network().nodes[node.index()] {
         Node::Final => Position::End,
         _ => Position::Node(node),

@@ -3,7 +3,7 @@
 use maskwright_vocab::{Trie, TrieNode};
 
 use super::leaves::Inside;
-use super::{Around, Caller, EntryId, PlaceSet, Position, ShortestPaths, Work, behind};
+use super::{Around, Caller, EntryId, PlaceSet, Position, ShortestPaths, Work, position_at};
 use crate::count::{UNBOUNDED, Window};
 use crate::leaf::{Leaf, LeafState, TextNext};
 use crate::library::BoundProgram;
@@ -52,16 +52,16 @@ impl ShortestPaths {
         for position in found.tokens {
             if self.entries[entry as usize].walked.insert((position, context), Trie::ROOT) {
                 let scope = Around::Goes;
-                let caller = Caller { entry, cost, behind: Position::End, limit: u32::MAX, scope };
+                let caller = Caller { entry, cost, after: Position::End, limit: u32::MAX, scope };
                 self.call(program, (position, PlaceSet::BETWEEN, context), caller);
             }
         }
         let mut calls = found.calls;
         calls.sort_unstable();
         for group in calls.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let (callee, behind, _) = group[0];
+            let (callee, after, _) = group[0];
             for places in self.split(group.iter().map(|(_, _, node)| *node).collect()) {
-                self.call_callee(program, callee, (entry, work), behind, places);
+                self.call_callee(program, callee, (entry, work), after, places);
             }
         }
         let mut checks = found.checks;
@@ -73,7 +73,7 @@ impl ShortestPaths {
             for places in self.split(group.iter().map(|(_, node)| *node).collect()) {
                 // Another value may have to be written, so no token runs from this one into what follows.
                 if more == 0 || places == PlaceSet::BETWEEN {
-                    let position = behind(program, next);
+                    let position = position_at(program, next);
                     let cost = cost.saturating_add(more);
                     self.add_work(entry, Work { cost, position, places, context });
                 }
@@ -134,7 +134,7 @@ impl ShortestPaths {
                 Position::End => found.exits.push(node),
                 Position::Machine(machine) => {
                     let starts = network.machines[machine.index()].start.iter();
-                    todo.extend(starts.map(|start| (behind(program, *start), node)));
+                    todo.extend(starts.map(|start| (position_at(program, *start), node)));
                 }
                 Position::State(state) => match program.place(state) {
                     Place::Done => found.exits.push(node),
@@ -164,18 +164,18 @@ impl ShortestPaths {
                     Node::Final => todo.push((Position::End, node)),
                     Node::Split { start, len } => {
                         let targets = network.targets(start, len).iter();
-                        todo.extend(targets.map(|to| (behind(program, *to), node)));
+                        todo.extend(targets.map(|to| (position_at(program, *to), node)));
                     }
                     Node::Call { callee: Callee::Check, .. } => found.checks.push((at, node)),
                     Node::Call { callee, next } => {
-                        found.calls.push((callee, behind(program, next), node));
+                        found.calls.push((callee, position_at(program, next), node));
                     }
                     // The next token costs one more, so this comes later.
                     Node::Byte { .. } if node == Trie::ROOT && position == Position::Node(at) => {
                         found.bytes.push(at);
                     }
                     Node::Byte { low, high, next } => {
-                        let next = behind(program, next);
+                        let next = position_at(program, next);
                         let mut take = |child: TrieNode| {
                             if !trie.tokens(child).is_empty() {
                                 found.tokens.push(next);
