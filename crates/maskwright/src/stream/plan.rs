@@ -57,8 +57,8 @@ pub(super) struct Way {
     pub(super) next: StepId,
 }
 
-/// Where to go on if what a trigger promised does not come.
-# The step to continue with if the text after a trigger does not fit.
+/// The step to continue with if the text after a trigger does not fit.
+#[derive(Clone, Debug)]
 pub(super) struct Fallback {
     /// The text that was already read, and is reported as text.
     pub(super) text: String,
