@@ -10,7 +10,7 @@ from .constraints import Report
 
 VERSION: str
 
-#: Rows of 32-bit words: a NumPy array, a bytearray, a tensor of PyTorch on the CPU, or anything else with the buffer protocol.
+#: Rows of 32-bit words: a NumPy array, a bytearray, a CPU tensor of PyTorch, or anything else with the buffer protocol.
 _Mask = Any
 #: Integers in a list, an array or a tensor.
 _Tokens = Iterable[SupportsIndex] | Any
