@@ -56,7 +56,7 @@ pub extern "C" fn llg_matcher_compute_mask_into(
             return Err(Failure::argument(format!("mask_byte_len is {mask_byte_len} and must be {bytes}")));
         }
         let mut target = mask_dest.room("mask_dest", bytes / 4)?;
-        // The stored mask is invalid while it is recomputed, and stays so if that fails.
+        // This call does not make a mask available to `llg_matcher_get_mask`, but a failure invalidates a stored one.
         let mut mask = core::mem::take(&mut matcher.mask);
         let filled = matcher.fill(&mut mask);
         matcher.mask = mask;
