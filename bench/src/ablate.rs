@@ -1,7 +1,8 @@
-//! `mwbench ablate`: what each fast path gains. The full engine and engines with one path off take turns on the same work.
+//! `mwbench ablate`: measures the gain of each fast path. The full engine and engines with one path switched off take
+//! turns on the same work.
 //!
-//! Each engine has a library of its own, made under its tuning. A round replays everything with new libraries; of each mask, token and
-//! first mask the fastest round counts, because whatever else the machine does only adds time.
+//! Each engine has its own library, created with its tuning. A round replays everything with new libraries. For each
+//! mask, token and first mask the fastest round counts, because other load on the machine only adds time.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::progress::Progress;
 use crate::replay::{Options, Record, replay};
 use crate::tokenizer::Tokenizer;
 
-/// What each fast path of the engine gains: every one switched off in turn.
+/// What each fast path of the engine gains: each is switched off in turn.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -28,16 +29,16 @@ pub struct Arguments {
     /// Folder of files {"schema": …, "tests": […]}
     #[arg(long, value_name = "DIR", required_unless_present = "cases")]
     data: Option<PathBuf>,
-    /// Folder of regexes and grammars, in place of schemas: bench/grammars
+    /// Folder of regexes and grammars, instead of schemas: bench/grammars
     #[arg(long, value_name = "DIR", conflicts_with = "data")]
     cases: Option<PathBuf>,
-    /// Draw so many schemas
+    /// Draw this number of schemas
     #[arg(long, value_name = "COUNT")]
     sample: Option<usize>,
     /// Seed of the draw
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How often everything is replayed
+    /// Number of times that everything is replayed
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Only these paths
@@ -49,7 +50,7 @@ pub struct Arguments {
 struct Variant {
     name: String,
     tuning: Tuning,
-    /// One for each case, the fastest of all rounds.
+    /// One for each case, with the fastest times of all rounds.
     records: Vec<Record>,
 }
 
@@ -101,7 +102,7 @@ fn load(arguments: &Arguments, tokenizer: &Tokenizer) -> Result<Vec<Case>, Strin
     files.iter().map(|file| corpus::load(file, tokenizer)).collect()
 }
 
-/// All variants over all cases, with new libraries.
+/// Runs all variants over all cases, with new libraries.
 fn play(
     arguments: &Arguments,
     tokenizer: &Tokenizer,
@@ -164,7 +165,7 @@ fn columns(figures: &Figures) -> [(&'static str, f64); 8] {
     ]
 }
 
-/// The full engine in microseconds, the others as multiples of it.
+/// Prints the full engine in microseconds, and the others as multiples of it.
 fn print(cases: &[Case], variants: &[Variant], rounds: usize) {
     println!(
         "\n{} cases, the fastest of {rounds} rounds; µs of the full engine, then × without a path",

@@ -1,8 +1,9 @@
 //! `mwbench budget`: random walks over real schemas, each with a budget drawn at random, must finish within it.
 //!
-//! A walk takes one of the allowed tokens, each as likely as the others, and stops only when nothing but the end is allowed. So
-//! it uses its budget up, and the masks near the end of it must lead it home. The budgets begin at the shortest completion that the
-//! matcher knows of. Besides it is measured what a budget costs: masks with a budget that is far away, compared with masks without.
+//! A walk takes one of the allowed tokens, each with the same probability, and stops only when only the end is allowed.
+//! So it uses its budget up, and the masks near the end must force it to finish. The smallest budget is the shortest
+//! completion that the matcher knows. The benchmark also measures the cost of a budget: masks with a budget that is far
+//! away, compared with masks without one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,13 +31,13 @@ pub struct Arguments {
     /// Walks for each schema
     #[arg(long, value_name = "N", default_value_t = 2)]
     walks: usize,
-    /// Use only so many of the schemas, drawn at random
+    /// Use only this number of schemas, drawn at random
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// For the sample and for the walks
+    /// Seed for the sample and for the walks
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Budgets have up to so many tokens more than are needed
+    /// Maximum number of tokens of a budget beyond the minimum
     #[arg(long, value_name = "N", default_value_t = 40)]
     more: usize,
     /// Do not count the time that this process waits for a processor, on a machine with other work (Linux)
@@ -61,7 +62,7 @@ struct Counts {
     not_json: usize,
     cut_off: usize,
     needs: Vec<u32>,
-    /// How long the distances take.
+    /// The time for computing the distances.
     prepared: Vec<Duration>,
     far: Vec<Duration>,
     without: Vec<Duration>,
@@ -140,7 +141,7 @@ fn report(arguments: &Arguments, mut counts: Counts) -> Result<(), String> {
     output::write_json(arguments.json.as_deref(), &report)
 }
 
-/// Walks of one schema. Returns what went wrong last.
+/// Runs the walks of one schema. Returns the last error.
 fn walk_schema(
     arguments: &Arguments,
     clock: &Clock,
@@ -182,7 +183,7 @@ fn walk_schema(
     trouble
 }
 
-/// One walk, until nothing but the end is allowed.
+/// Runs one walk, until only the end is allowed.
 fn walk(
     clock: &Clock,
     matcher: &mut Matcher,
@@ -215,7 +216,7 @@ fn walk(
     }
 }
 
-/// Now and then a token of one byte, or the walks would write long words only.
+/// Sometimes chooses a token of one byte, because otherwise the walks would mostly write long words.
 fn likely(words: &[u32], matcher: &Matcher, random: &mut Random) -> Option<TokenId> {
     const TELLING: &[u8] = b"\"{}[],:\\ ";
     if random.below(2) == 0 {
@@ -227,14 +228,14 @@ fn likely(words: &[u32], matcher: &Matcher, random: &mut Random) -> Option<Token
     (words[token as usize / 32] >> (token % 32) & 1 == 1).then_some(TokenId(token))
 }
 
-/// Times a mask with a budget that is far away and one without.
+/// Times a mask with a budget that is far away and one without a budget.
 fn compare(clock: &Clock, matcher: &mut Matcher, words: &mut [u32], counts: &mut Counts) {
     let mut far = matcher.fork();
     let mut without = matcher.fork();
     if far.set_budget(Some(Budget::new(1_000_000))).is_err() || without.set_budget(None).is_err() {
         return;
     }
-    // The first mask of each may have to be worked out.
+    // The first mask of each may not be cached yet.
     for (matcher, times) in [(&mut far, &mut counts.far), (&mut without, &mut counts.without)] {
         if matcher.fill_mask(words).is_ok() {
             let (filled, time) = clock.time(|| matcher.fill_mask(words));

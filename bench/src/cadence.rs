@@ -1,11 +1,12 @@
 //! `mwbench cadence`: masks at the pace of a serving engine.
 //!
-//! A serving engine asks for the masks of a whole batch every few milliseconds, and computes something else in between. So here some milliseconds
-//! pass between two steps, and the caches of the processors are swept. Each row follows a document of a schema of its own; in a step, every row
-//! accepts its token and fills its next mask. The time is that of the whole step, on the clock of the wall. A row whose document
-//! has ended begins anew, which is not timed.
+//! A serving engine asks for the masks of a whole batch every few milliseconds, and computes something else in between.
+//! So here some milliseconds pass between two steps, and the caches of the processors are overwritten. Each row follows
+//! a document of its own schema; in a step, every row accepts its token and fills its next mask. The measured time is
+//! the wall-clock time of the whole step. A row whose document has ended starts again, which is not timed.
 //!
-//! Ours is `step_batch`. A peer's rows are spread over as many threads of a pool, each accepting and then filling.
+//! Our engine uses `step_batch`. A peer's rows are distributed over the same number of threads of a pool, each of which
+//! accepts and then fills.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -40,7 +41,7 @@ pub struct Arguments {
     /// Folder of the peers' libraries
     #[arg(long, value_name = "DIR", default_value = engines::PEER_FOLDER)]
     peers: PathBuf,
-    /// Rows of a batch, each with a schema of its own
+    /// Rows of a batch, each with its own schema
     #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1,16,64,256,512")]
     rows: Vec<usize>,
     /// Steps for each number of rows
@@ -52,10 +53,10 @@ pub struct Arguments {
     /// Megabytes that each thread writes between two steps
     #[arg(long, value_name = "MB", default_value_t = 16)]
     sweep_mb: usize,
-    /// Threads of a step; as many as the machine has unless told otherwise
+    /// Threads of a step; by default one for each processor of the machine
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// For the choice of schemas
+    /// Seed for the choice of schemas
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Write the numbers as JSON
@@ -63,7 +64,7 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// A schema and a document that it admits.
+/// A schema and a document that it allows.
 struct Followed {
     schema: String,
     tokens: Vec<u32>,
@@ -71,7 +72,7 @@ struct Followed {
 
 /// The rows of one engine.
 trait Rows {
-    /// Every row accepts its token, if there is one, and fills its mask. Says whether all could.
+    /// Makes every row accept its token, if there is one, and fill its mask. Returns whether all succeeded.
     fn step(&mut self, tokens: &[Option<u32>]) -> bool;
     fn restart(&mut self, row: usize) -> Result<(), String>;
 }
@@ -161,7 +162,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     output::write_json(arguments.json.as_deref(), &report)
 }
 
-/// Schemas with a document each that all engines follow to its end.
+/// Chooses schemas, each with a document that all engines follow to its end.
 fn choose(
     arguments: &Arguments,
     tokenizer: &Tokenizer,
@@ -177,7 +178,7 @@ fn choose(
             break;
         }
         let Case { name, source, instances, .. } = corpus::load(&file, tokenizer)?;
-        // A document of two tokens would be started anew all the time.
+        // A document of two tokens would be restarted all the time.
         let document = instances.into_iter().find(|instance| instance.valid && instance.tokens.len() >= 16);
         let Some(document) = document else { continue };
         let followed = Followed { schema: source, tokens: document.tokens };
@@ -196,13 +197,13 @@ fn follows(engine: &dyn Engine, followed: &Followed) -> bool {
     followed.tokens.iter().all(|token| session.accept(*token))
 }
 
-/// What each engine makes of the schemas.
+/// Compiles the schemas with each peer.
 fn compile<'e>(
     followed: &[Followed],
     engines: &[&'e dyn Engine],
 ) -> Result<Vec<Vec<Box<dyn Compiled + 'e>>>, String> {
     let all = |engine: &'e dyn Engine| {
-        // Ours are compiled by its compiler, for its batch.
+        // Our own are compiled by our compiler, for our batch.
         let rows = if engine.name() == OURS { &[][..] } else { followed };
         let source = |row: &'_ Followed| engine.compile(Source { kind: Kind::JsonSchema, text: &row.schema });
         rows.iter().map(source).collect()
@@ -210,7 +211,7 @@ fn compile<'e>(
     engines.iter().map(|engine| all(*engine)).collect()
 }
 
-/// What a serving engine does between two steps: time passes, and the caches hold other things.
+/// Simulates the time between two steps of a serving engine: time passes, and the caches are overwritten.
 fn pause(arguments: &Arguments, pool: &rayon::ThreadPool, sweep: &mut [u64]) {
     let begin = Instant::now();
     let share = sweep.len().div_ceil(pool.current_num_threads()).max(1);
@@ -268,10 +269,11 @@ struct Row<'c> {
     words: Vec<u32>,
 }
 
-/// A session that goes from thread to thread.
+/// A session that moves between threads.
 struct Movable<'c>(Box<dyn Session + 'c>);
 
-// SAFETY: the sessions of the peers are values without ties to a thread (a `Matcher` of llguidance is `Send`), and one thread at a time uses them.
+// SAFETY: the sessions of the peers are values that are not bound to a thread (a `Matcher` of llguidance is `Send`),
+// and one thread at a time uses them.
 unsafe impl Send for Movable<'_> {}
 
 impl<'c> Theirs<'c> {

@@ -1,8 +1,9 @@
-//! The clock, and what it should not count.
+//! The clock, and which times it excludes.
 //!
-//! On a machine that is doing other work, the scheduler takes the processor away for milliseconds at a time, and a
-//! mask of one microsecond shows up as the maximum of the run. Linux counts, for each thread, the time that it was
-//! ready to run and did not (`/proc/thread-self/schedstat`, second number). With [`Clock::sharing`] that time is
+//! On a machine with other work, the scheduler takes the processor away for milliseconds at a time, so a mask of one
+//! microsecond can become the maximum of a run. Linux counts, for each thread, the time that it was ready to run but
+//! did not (`/proc/thread-self/schedstat`, second number). With [`Clock::sharing`] that time is subtracted. The time
+//! that an engine waits for its own threads is not subtracted: then the thread is not ready.
 //! subtracted. Time that an engine waits for its own threads is not: then the thread is not ready.
 
 use std::fs::File;
@@ -14,16 +15,16 @@ pub struct Clock {
     waiting: Option<File>,
 }
 
-/// A thread that lost the processor lost it for longer, so shorter times need no second look.
+/// A thread that lost the processor lost it for longer than this, so shorter times need no check.
 const UNDISTURBED: Duration = Duration::from_micros(20);
 
 impl Clock {
-    /// Wall-clock time as it is.
+    /// Measures plain wall-clock time.
     pub fn plain() -> Clock {
         Clock { waiting: None }
     }
 
-    /// Wall-clock time less the time that this thread, which must be the one that measures, waited for a processor.
+    /// Measures wall-clock time minus the time that this thread waited for a processor. Only this thread may measure.
     pub fn sharing() -> Result<Clock, String> {
         let path = "/proc/thread-self/schedstat";
         let file = File::open(path).map_err(|error| format!("--shared-machine needs {path}: {error}"))?;
@@ -34,7 +35,7 @@ impl Clock {
         if shared_machine { Clock::sharing() } else { Ok(Clock::plain()) }
     }
 
-    /// Runs `call` and returns its result and its nanoseconds.
+    /// Runs `call` and returns its result and its duration in nanoseconds.
     #[inline]
     pub fn time<T>(&self, call: impl FnOnce() -> T) -> (T, u64) {
         let before = self.waited();
@@ -57,7 +58,7 @@ impl Clock {
     }
 }
 
-/// The median of an empty measurement. It is part of every time reported and is not subtracted.
+/// Returns the median of an empty measurement. It is part of every reported time and is not subtracted.
 pub fn overhead_ns() -> u64 {
     let clock = Clock::plain();
     let mut empty: Vec<u64> = (0..10_001).map(|_| clock.time(|| ()).1).collect();

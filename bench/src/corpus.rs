@@ -17,14 +17,14 @@ pub struct Case {
     pub instances: Vec<Instance>,
 }
 
-/// A text, and whether the schema should admit it.
+/// A text, and whether the schema should allow it.
 pub struct Instance {
     pub valid: bool,
     pub text: String,
     pub tokens: Vec<u32>,
 }
 
-/// The JSON files under `folder`, sorted.
+/// Returns the JSON files under `folder`, sorted.
 pub fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     collect(folder, &mut files)?;
@@ -35,7 +35,7 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Leaves `sample` files, drawn with `seed`, in their order.
+/// Keeps `sample` files, drawn with `seed`, in their order.
 pub fn draw(files: &mut Vec<PathBuf>, sample: Option<usize>, seed: u64) {
     if let Some(sample) = sample.filter(|&sample| sample < files.len()) {
         Random::new(seed).shuffle(files);
@@ -44,7 +44,7 @@ pub fn draw(files: &mut Vec<PathBuf>, sample: Option<usize>, seed: u64) {
     }
 }
 
-/// Reads one file and cuts its instances into tokens.
+/// Reads one file and tokenizes its instances.
 pub fn load(path: &Path, tokenizer: &Tokenizer) -> Result<Case, String> {
     let (schema, tests) = read(path)?;
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();

@@ -1,8 +1,9 @@
-//! `mwbench drafts`: the masks of a draft tree in one call, compared with a mask at a time.
+//! `mwbench drafts`: the masks of a draft tree in one call, compared with one mask at a time.
 //!
-//! At places along valid instances a tree of guesses is drawn: the tokens that come next, and others that the mask allows. Its
-//! masks are taken in one call, and then once more with a matcher that accepts, fills and rolls back for every node, as
-//! a server would by itself. Both run once before they are timed. The time of a mask alone is that of the second without the accepting.
+//! At places along valid instances a tree of guesses is drawn: the tokens that really come next, and others that the
+//! mask allows. Its masks are computed in one call, and then again with a matcher that accepts, fills and rolls back
+//! for every node, as a server would do. Both run once before they are timed. The time of the masks alone is that of
+//! the second method without accepting.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,14 +35,14 @@ pub struct Arguments {
     /// Trees along each instance
     #[arg(long, value_name = "N", default_value_t = 4)]
     trees: usize,
-    /// Use only so many of the schemas, drawn at random
+    /// Use only this number of schemas, drawn at random
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// For the sample and for the trees
+    /// Seed for the sample and for the trees
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Do not count the time that this process waits for a processor, on a machine with other work (Linux). What runs in
-    /// parallel still does.
+    /// Do not count the time that this process waits for a processor, on a machine with other work (Linux). Work that
+    /// runs in parallel is still counted
     #[arg(long)]
     shared_machine: bool,
     /// Write the numbers as JSON
@@ -140,7 +141,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// Four guesses behind each node, nearest first; the first of them is what the instance has, where it follows the instance.
+    /// Draws four guesses after each node, breadth first; the first of them is the instance's token, as long as the
+    /// node follows the instance.
     fn draw(matcher: &mut Matcher, real: &[TokenId], nodes: usize, random: &mut Random) -> Draft {
         let mut draft = Draft { tokens: Vec::new(), parents: Vec::new() };
         let mut words = vec![0u32; matcher.bound().vocabulary().size().div_ceil(32)];

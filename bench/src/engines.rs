@@ -1,4 +1,4 @@
-//! The engines under test behind one trait, so that the loop that measures them is the same for all.
+//! The engines under test, behind one trait, so that the measuring loop is the same for all.
 
 use mwbench_abi::{Source, Vocabulary};
 
@@ -10,16 +10,17 @@ mod reorder;
 pub trait Engine {
     fn name(&self) -> &str;
     fn release(&self) -> &str;
-    /// Whether end tokens show up in the mask.
+    /// Whether masks contain end tokens.
     fn end_in_mask(&self) -> bool;
-    /// Drops what was learnt from earlier constraints, so that the next one is cold. The vocabulary stays.
+    /// Drops what was learnt from earlier constraints, so that the next one is cold. The vocabulary is kept.
     fn forget(&self) {}
     fn compile(&self, source: Source<'_>) -> Result<Box<dyn Compiled + '_>, String>;
-    /// Whether each of the JSON texts is admitted with the keys of its objects in some order; `None` where the engine cannot say.
+    /// Whether each of the JSON texts is accepted with the keys of its objects in some order; `None` if the engine
+    /// cannot tell.
     fn admits_reordered(&self, _source: Source<'_>, _texts: &[&str]) -> Option<bool> {
         None
     }
-    /// Bytes that are alive in this engine's heap.
+    /// Returns the number of live bytes in this engine's heap.
     fn live_bytes(&self) -> i64;
 }
 
@@ -28,17 +29,17 @@ pub trait Compiled {
     fn start(&self) -> Result<Box<dyn Session + '_>, String>;
 }
 
-/// One text being written; see [`mwbench_abi::Session`].
+/// The state of one text; see [`mwbench_abi::Session`].
 pub use self::maskwright::Maskwright;
 pub use mwbench_abi::Session;
 
-/// The name of our own engine, against which ratios are formed.
+/// The name of our own engine, which ratios refer to.
 pub const OURS: &str = "maskwright";
 
-/// Where the peers' libraries were built.
+/// The folder of the peers' libraries.
 pub const PEER_FOLDER: &str = env!("MWBENCH_PEER_FOLDER");
 
-/// Opens the engines in `names`, and warms what belongs to the vocabulary with one small schema each.
+/// Opens the engines in `names`, and warms up their vocabularies with one small schema each.
 pub fn open(
     names: &[String],
     peers: &std::path::Path,
@@ -48,18 +49,18 @@ pub fn open(
     names.iter().map(|name| open_one(name, peers, vocabulary, key_order)).collect()
 }
 
-/// An engine and how long its vocabulary took.
+/// An engine, and how long opening its vocabulary took.
 pub struct Opened {
     pub engine: Box<dyn Engine>,
     pub open_seconds: f64,
 }
 
-/// The place of our engine among the opened ones, or of the first if ours does not take part.
+/// Returns the index of our engine among the opened ones, or 0 if it does not take part.
 pub fn base(opened: &[Opened]) -> usize {
     opened.iter().position(|opened| opened.engine.name() == OURS).unwrap_or(0)
 }
 
-/// In which order maskwright lets keys be written. The peers have their own ways.
+/// The order in which maskwright allows keys. The peers have their own rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum KeyOrder {
     #[default]
@@ -84,7 +85,8 @@ fn open_one(
     Ok(Opened { engine, open_seconds })
 }
 
-/// Engines prepare tables of the vocabulary on first use; that is no part of any schema's time.
+/// Warms an engine up: engines prepare tables of the vocabulary on first use, which does not belong to the time of a
+/// schema.
 pub fn warm_up(engine: &dyn Engine, vocabulary: &Vocabulary<'_>) -> Result<(), String> {
     let source = Source { kind: mwbench_abi::Kind::JsonSchema, text: r#"{"type": "object"}"# };
     let compiled = engine.compile(source)?;

@@ -1,20 +1,20 @@
-//! One engine's records of some schemas, as a few numbers.
+//! Summarizes one engine's records of some schemas in a few numbers.
 
 use crate::replay::{Outcome, Record};
 use crate::stats::{Sorted, Summary, Times};
 
-/// One engine's numbers in one population.
+/// The numbers of one engine in one population.
 pub struct Figures {
     pub schemas: usize,
     pub right: usize,
     pub refused: usize,
     pub valid_rejected: usize,
-    /// Of these, because of the order of keys alone.
+    /// Those rejected only because of the order of keys.
     pub valid_rejected_by_key_order: usize,
     pub invalid_accepted: usize,
     pub mask: Summary,
     pub accept: Summary,
-    /// Mask and accept of one token together: what a step costs.
+    /// Mask and accept of one token together: the cost of a step.
     pub step_avg: f64,
     pub first_mask: Summary,
     pub compile: Summary,
@@ -46,7 +46,7 @@ impl Figures {
             first_mask: sorted(chosen().filter_map(|record| record.first_mask)).summary(),
             compile: sorted(chosen().filter_map(|record| record.compile)).summary(),
             warm: (warm.0.count > 0).then_some(warm),
-            // A summary divides by a thousand, for microseconds; bytes are not times.
+            // A summary divides by a thousand, for microseconds; bytes must compensate for that.
             bytes: sorted(chosen().filter_map(|record| record.bytes).map(|bytes| bytes * 1000)).summary(),
         }
     }

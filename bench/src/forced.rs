@@ -1,8 +1,8 @@
-//! `mwbench forced`: are forced tokens the tokens that the tokenizer has there, and how many are there?
+//! `mwbench forced`: checks whether forced tokens are the tokens that the tokenizer has there, and counts them.
 //!
-//! Every valid instance is cut into tokens by its tokenizer, and a matcher walks along. Wherever it says that some tokens are
-//! forced, they are compared with those that follow in the cut, and passed over; where it does not, one token is
-//! taken, as a model would. A difference is a bug: it would show a model a text cut in a way that it has never seen.
+//! Every valid instance is tokenized, and a matcher follows it. If the matcher reports forced tokens, they are compared
+//! with the tokens that follow in the instance, and skipped; otherwise one token is accepted, as a model would write
+//! it. A difference is a bug: a model would see a text in a tokenization that it has never seen.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -25,13 +25,13 @@ pub struct Arguments {
     /// A tokenizer file
     #[arg(long, value_name = "FILE")]
     tokenizer: PathBuf,
-    /// Use only so many of the schemas, drawn at random
+    /// Use only this number of schemas, drawn at random
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// For the sample
+    /// Seed for the sample
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// At most so many forced bytes are looked at
+    /// Maximum number of forced bytes to compute
     #[arg(long, value_name = "N", default_value_t = 1_024)]
     limit: usize,
     /// Print every difference
@@ -47,13 +47,13 @@ struct Counts {
     schemas: usize,
     refused: usize,
     instances: usize,
-    /// Instances that the tokenizer cannot spell, or that the matcher does not take.
+    /// Instances that the tokenizer cannot encode, or that the matcher does not accept.
     left_out: usize,
     tokens: usize,
     forced: usize,
     bytes: usize,
     forced_bytes: usize,
-    /// How often some tokens were forced.
+    /// How often there were forced tokens.
     runs: usize,
     different: usize,
     asked: usize,
@@ -141,7 +141,7 @@ fn walk_schema(
     Ok(())
 }
 
-/// Walks along an instance. Returns where forced tokens differ, if they do.
+/// Follows an instance. Returns where forced tokens differ, if they do.
 fn walk(
     limit: usize,
     mut matcher: Matcher,

@@ -1,8 +1,8 @@
-//! `mwbench grammars`: regexes and grammars as people write them, with texts of 5 to 20,000 tokens.
+//! `mwbench grammars`: realistic regexes and grammars, with texts of 5 to 20,000 tokens.
 //!
-//! Each engine lives in a process of its own, which is stopped and started again when a case takes too long or too
-//! much memory: a call cannot be interrupted inside a process. The engines take turns case by case. A part of the
-//! cases is held out: whoever tunes an engine should not look at them, see [`cases::is_held_out`].
+//! Each engine runs in a separate process, which is stopped and restarted if a case takes too long or too much memory,
+//! because a call cannot be interrupted inside a process. The engines take turns, case by case. Some of the cases are
+//! held out: anyone who tunes an engine should not look at them, see [`cases::is_held_out`].
 
 pub mod cases;
 mod summary;
@@ -39,22 +39,22 @@ pub struct Arguments {
     /// Folder of the cases
     #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/grammars"))]
     cases: PathBuf,
-    /// Run only rows whose name holds this text
+    /// Run only rows whose name contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Run the cases that are held out, and only these
+    /// Run only the cases that are held out
     #[arg(long, conflicts_with = "all")]
     held_out: bool,
-    /// Run all cases; those that are held out are reported apart
+    /// Run all cases; those that are held out are reported separately
     #[arg(long)]
     all: bool,
-    /// Also replay every text a second time over the warm constraint
+    /// Also replay every text a second time with the warm constraint
     #[arg(long)]
     warm: bool,
-    /// An engine that needs longer for a row is stopped; what was measured until then is shown
+    /// Stop an engine that needs longer for a row; what was measured until then is shown
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout_s: u64,
-    /// An engine whose process grows beyond this is stopped
+    /// Stop an engine whose process grows beyond this size
     #[arg(long, value_name = "GIGABYTES", default_value_t = 8.0)]
     memory_gb: f64,
     /// A Python that has the package xgrammar, for the engine of that name
@@ -63,10 +63,10 @@ pub struct Arguments {
     /// Print the names of the rows with their numbers of tokens, and run nothing
     #[arg(long)]
     list: bool,
-    /// Only see whether the engines accept the texts, without masks and without a time limit
+    /// Only check whether the engines accept the texts, without masks and without a time limit
     #[arg(long)]
     check: bool,
-    /// Serve the one engine given: cases come on standard input, measurements go to standard output
+    /// Run as a worker for the one engine given: cases come on standard input, measurements go to standard output
     #[arg(long, hide = true)]
     worker: bool,
 }
@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             summary::print_row(&row, arguments.warm);
             progress.step(&row.name);
             rows.push(row);
-            // Written after each row, because a later one may take long.
+            // Written after each row, because a later row may take long.
             report["parts"][part.key] = to_json(&rows, arguments.warm);
             output::write_json(arguments.common.json.as_deref(), &report)?;
         }
@@ -143,7 +143,7 @@ fn list(part: &Part, tokenizer: &Tokenizer) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether all texts belong to their constraints. Accepting alone takes no time to speak of.
+/// Checks whether all constraints accept their texts. Accepting alone takes hardly any time.
 fn check(arguments: &Arguments, parts: &[Part], tokenizer: &Tokenizer) -> Result<(), String> {
     let common = &arguments.common;
     let opened = engines::open(&common.engines, &common.peers, &tokenizer.vocabulary(), KeyOrder::default())?;
@@ -174,7 +174,7 @@ fn accept(row: &Row, engine: &dyn Engine, tokenizer: &Tokenizer) -> Result<(), S
     Ok(())
 }
 
-/// All engines on one row, in turn; another one begins each time.
+/// Runs all engines on one row, in turn; a different one begins each time.
 fn measure<'a>(
     row: &Row,
     tokenizer: &Tokenizer,
@@ -207,7 +207,7 @@ fn measure<'a>(
     })
 }
 
-/// Where a text was rejected, in words.
+/// Describes where a text was rejected.
 fn rejection(tokenizer: &Tokenizer, tokens: &[Vec<u32>], text: usize, place: usize) -> Option<String> {
     let spell = |ids: &[u32]| -> Vec<u8> {
         ids.iter().flat_map(|&id| tokenizer.vocabulary().tokens[id as usize].clone()).collect()

@@ -1,6 +1,6 @@
-//! What the numbers were measured on.
+//! Describes the machine of a run.
 
-/// The processor and the number of cores, as far as the system tells.
+/// Returns the processor and the number of cores, as far as the system reports them.
 pub fn describe() -> String {
     let model = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("model name"))?;

@@ -51,7 +51,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Ours runs with the allocator of the command; the peers' libraries have one of their own.
+/// Our engine uses the same allocator as the command; the peers' libraries have their own.
 #[cfg(not(feature = "system-allocator"))]
 #[global_allocator]
 static ALLOCATOR: mwbench_abi::memory::Counting<mimalloc::MiMalloc> =
@@ -68,7 +68,7 @@ enum Command {
     Maskbench(maskbench::Arguments),
     /// The cases that make engines slow
     Tails(tails::Arguments),
-    /// Regexes and grammars as people write them
+    /// Realistic regexes and grammars
     Grammars(grammars::Arguments),
     /// Structural tags: hundreds of tools, twenty triggers, reasoning
     Tags(tags::Arguments),
@@ -76,24 +76,24 @@ enum Command {
     Regex(regex::Arguments),
     /// The compile service under load: many threads, many constraints, one budget
     Service(service::Arguments),
-    /// Random texts under the mask, judged by two validators
+    /// Random texts under the mask, checked by two validators
     Walk(walk::Arguments),
     /// Forced tokens, compared with those of the tokenizer
     Forced(forced::Arguments),
     /// Random walks within random budgets
     Budget(budget::Arguments),
-    /// Batches at the pace of a serving engine: time passes between steps, and caches are cold
+    /// Batches at the pace of a serving engine: with pauses between steps and cold caches
     Cadence(cadence::Arguments),
     /// Masks of draft trees, in one call and one by one
     Drafts(drafts::Arguments),
-    /// What each fast path gains: every one switched off in turn
+    /// What each fast path gains: each is switched off in turn
     #[cfg(feature = "ablation")]
     Ablate(ablate::Arguments),
     /// Print the instances of a schema file as the engines read them
     Instances { file: PathBuf },
 }
 
-/// Engines that recurse on the depth of their input get the room for it.
+/// Large enough for engines that recurse on the depth of their input.
 const STACK_BYTES: usize = 1 << 30;
 
 fn main() -> ExitCode {

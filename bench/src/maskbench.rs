@@ -24,42 +24,42 @@ pub struct Arguments {
     data: PathBuf,
     #[command(flatten)]
     pub common: Common,
-    /// Take that many schemas only, drawn with the seed
+    /// Use only this number of schemas, drawn with the seed
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Take only schemas whose file name holds this text
+    /// Use only schemas whose file name contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Skip schemas that the first engine refuses, to compare on its ground without waiting for the rest
+    /// Skip schemas that the first engine refuses, to compare on its schemas without waiting for the rest
     #[arg(long)]
     only_slice: bool,
-    /// Also replay every instance a second time over the warm constraint
+    /// Also replay every instance a second time with the warm constraint
     #[arg(long)]
     warm: bool,
     /// Make maskwright forget, before each schema, even what it learnt about the vocabulary from earlier ones
     #[arg(long)]
     forget: bool,
-    /// Before each token, let maskwright prepare masks for so long; a model would think meanwhile
+    /// Before each token, let maskwright prepare masks for this time, in which a model would compute
     #[arg(long, value_name = "MS")]
     prepare_ms: Option<u64>,
-    /// In which order maskwright lets keys be written
+    /// The order in which maskwright allows keys
     #[arg(long, value_name = "ORDER", default_value = "schema")]
     key_order: KeyOrder,
-    /// Print how each source of schemas fares, a source being what stands before `---` in the file names
+    /// Print the results for each source of schemas, which is the part of the file name before `---`
     #[arg(long)]
     split: bool,
-    /// Print why schemas are refused, and how many for each reason
+    /// Print the reasons why schemas are refused, with counts
     #[arg(long)]
     reasons: bool,
     /// Print the slowest mask of the slowest schemas of our engine: microseconds, schema, instance, token, and the text before it
     #[arg(long, value_name = "N", default_value_t = 0)]
     slowest: usize,
-    /// A schema that takes an engine longer counts as refused (noticed when the engine returns)
+    /// Count a schema that takes an engine longer than this as refused (checked when the engine returns)
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout_s: u64,
-    /// Draw the tails of all engines
+    /// Draw the tails of all engines to this file
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
@@ -70,7 +70,7 @@ pub struct Common {
     /// A tokenizer.json
     #[arg(long, value_name = "FILE")]
     pub tokenizer: PathBuf,
-    /// Engines to run; the first starts the first schema, then they take turns
+    /// Engines to run; the first one starts with the first schema, then they take turns
     #[arg(
         long,
         value_delimiter = ',',
@@ -81,7 +81,7 @@ pub struct Common {
     /// Folder of the peers' libraries
     #[arg(long, value_name = "DIR", default_value = engines::PEER_FOLDER)]
     pub peers: PathBuf,
-    /// Have every engine write its masks into a row of the caller's, even if it can show them where they lie
+    /// Make every engine write its masks into a row of the caller, even if it can return them by reference
     #[arg(long)]
     pub rows: bool,
     /// Do not count the time that this process waits for a processor, on a machine with other work (Linux)
@@ -137,7 +137,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     }
 }
 
-/// The slowest masks, one for each schema.
+/// Returns the slowest masks, one for each schema.
 fn slowest(
     arguments: &Arguments,
     tokenizer: &Tokenizer,
@@ -150,7 +150,7 @@ fn slowest(
     let mut text = String::new();
     for at in order.into_iter().take(arguments.slowest) {
         let (nanos, instance, token) = records[at].slowest;
-        // The first mask of the first instance is counted apart.
+        // The first mask of the first instance is counted separately.
         let token = token + usize::from(instance == 0);
         let is_it =
             |file: &&PathBuf| file.file_stem().is_some_and(|stem| stem.to_string_lossy() == *names[at]);
@@ -168,7 +168,7 @@ fn slowest(
     Ok(text)
 }
 
-/// The names of the schemas, and a record per engine and schema.
+/// Returns the names of the schemas, and a record for each engine and schema.
 fn measure(
     arguments: &Arguments,
     tokenizer: &Tokenizer,
@@ -206,7 +206,8 @@ fn measure(
     Ok((names, records))
 }
 
-/// All engines on one schema, in turn; nothing if the first refuses and only its slice is wanted.
+/// Runs all engines on one schema, in turn; returns nothing if the first one refuses it and only its schemas are
+/// wanted.
 fn play_round(
     case: &Case,
     order: &[usize],
@@ -230,7 +231,7 @@ fn play_round(
     Some(round)
 }
 
-/// Whether the valid instances are all admitted with their keys in some order.
+/// Whether all valid instances are accepted with their keys in some order.
 fn is_order_alone(engine: &dyn Engine, case: &Case) -> bool {
     let source = Source { kind: case.kind, text: &case.source };
     let valid: Vec<&str> = case

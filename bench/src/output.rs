@@ -1,4 +1,4 @@
-//! Files that a run leaves behind.
+//! Writes the output files of a run.
 
 use std::path::Path;
 

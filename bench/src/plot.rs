@@ -1,13 +1,13 @@
-//! Tail curves as an SVG picture: for each engine, how slow the slowest 1 in 2, 10, 100, 1,000 and 10,000 are.
+//! Draws tail curves as an SVG picture: for each engine, how slow the slowest 1 in 2, 10, 100, 1,000 and 10,000 are.
 //!
-//! Both axes are logarithmic: from left to right each mark is a ten times rarer event, from bottom to top each line
-//! is ten times slower. A curve ends where the sample has no rarer event to show.
+//! Both axes are logarithmic: from left to right each mark is a ten times rarer event, from bottom to top each line is
+//! ten times slower. A curve ends where the sample is too small for rarer events.
 
 use std::fmt::Write;
 
 use crate::stats::Sorted;
 
-/// One engine's times: mask, accept, first mask.
+/// The times of one engine: mask, accept, first mask.
 pub struct Curve {
     pub name: String,
     pub panels: [Sorted; 3],
@@ -15,7 +15,7 @@ pub struct Curve {
 
 const TITLES: [&str; 3] = ["mask of one token", "accept one token", "schema text to first mask"];
 const MARKS: [(&str, f64); 5] = [("50", 0.5), ("90", 0.9), ("99", 0.99), ("99.9", 0.999), ("99.99", 0.9999)];
-/// Told apart also by people who see few colours; the first is ours.
+/// Distinguishable also for color-blind people; the first is ours.
 const COLOURS: [&str; 6] = ["#0b6e4f", "#d1495b", "#2f6fb5", "#b8860b", "#7a4fa3", "#555555"];
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 470.0;
@@ -151,7 +151,7 @@ fn legend(svg: &mut String, curves: &[Curve]) {
     }
 }
 
-/// The rarest event that a sample can show, at most the last mark.
+/// Returns the quantile of the rarest event that a sample can show, at most the last mark.
 fn last_quantile(sorted: &Sorted) -> f64 {
     (1.0 - 1.0 / sorted.len() as f64).clamp(0.5, MARKS[MARKS.len() - 1].1)
 }
@@ -160,7 +160,7 @@ fn rarity(quantile: f64) -> f64 {
     -(1.0 - quantile).log10()
 }
 
-/// Times below a nanosecond do not exist for the clock.
+/// Times below a nanosecond cannot be measured.
 fn log(micros: f64) -> f64 {
     micros.max(0.001).log10()
 }

@@ -1,4 +1,4 @@
-//! A progress bar on stderr; a line every few seconds where stderr is no terminal.
+//! A progress bar on stderr, or a line every few seconds if stderr is not a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ impl Progress {
         }
     }
 
-    /// Counts one piece of work and shows `label` beside the bar.
+    /// Counts one piece of work and shows `label` next to the bar.
     pub fn step(&mut self, label: &str) {
         self.done += 1;
         let pause = if self.terminal { Duration::from_millis(100) } else { Duration::from_secs(5) };
@@ -42,7 +42,7 @@ impl Progress {
         let count = format!("{}/{}", self.done, self.total);
         let clock = format!("{} left", seconds(left));
         let mut stderr = std::io::stderr().lock();
-        // A progress bar that cannot be shown is no reason to stop measuring.
+        // A failure to show progress is no reason to stop measuring.
         let _ = if self.terminal {
             let full = (share * WIDTH as f64) as usize;
             let bar = format!("{}{}", "█".repeat(full), "░".repeat(WIDTH - full));

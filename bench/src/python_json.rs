@@ -1,8 +1,8 @@
-//! JSON text as Python's `json.dumps(value, ensure_ascii=False)` writes it.
+//! Writes JSON text like Python's `json.dumps(value, ensure_ascii=False)`.
 //!
-//! Published measurements feed that text to the engines, so the harness must write the same bytes: `", "` and
-//! `": "` as separators, keys in the file's order, only `"`, `\` and control characters escaped, and numbers as
-//! Python prints them after reading them: `1E5` becomes `100000.0`, `-0` becomes `0`, a long integer stays exact.
+//! Published measurements pass that text to the engines, so the harness must write the same bytes: `", "` and `": "` as
+//! separators, keys in the file's order, only `"`, `\` and control characters escaped, and numbers as Python prints
+//! them after parsing: `1E5` becomes `100000.0`, `-0` becomes `0`, a long integer stays exact.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub fn dumps(value: &Value) -> String {
     text
 }
 
-// Recursion is bounded: the parser that made the value refuses more than 128 levels.
+// Recursion is limited: the parser that created the value refuses more than 128 levels.
 fn write_value(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("null"),
@@ -73,12 +73,13 @@ fn write_number(out: &mut String, literal: &str) {
         out.push_str(if literal == "-0" { "0" } else { literal });
         return;
     }
-    // A literal of the JSON grammar always parses; what is too large becomes infinite, as in Python.
+    // A literal of the JSON grammar always parses; a number that is too large becomes infinite, as in Python.
     let number: f64 = literal.parse().unwrap_or(f64::NAN);
     out.push_str(&float_text(number));
 }
 
-/// Python's `repr` of a float: the shortest digits that read back, plain between 1e-4 and 1e16, else with exponent.
+/// Returns Python's `repr` of a float: the shortest digits that parse to it, plain between 1e-4 and 1e16, else with
+/// exponent.
 fn float_text(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "Infinity".into() } else { "-Infinity".into() };

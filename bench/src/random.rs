@@ -1,4 +1,4 @@
-//! A small repeatable generator (SplitMix64): a run with the same seed draws the same sample everywhere.
+//! A small deterministic generator (SplitMix64): runs with the same seed draw the same sample everywhere.
 
 pub struct Random(u64);
 
@@ -7,7 +7,7 @@ impl Random {
         Random(seed)
     }
 
-    /// For one of many items: a run that leaves some of them out draws the same for the others.
+    /// Creates a generator for one of many items. A run that omits some items draws the same numbers for the others.
     pub fn of_item(seed: u64, number: u64) -> Random {
         Random(seed.wrapping_mul(0x1_0001).wrapping_add(number))
     }
@@ -20,7 +20,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which must not be zero. (Its bias is below 2⁻³² for the sizes used here.)
+    /// Returns a number below `bound`, which must not be zero. (Its bias is below 2⁻³² for the sizes used here.)
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }

@@ -1,11 +1,13 @@
-//! `mwbench regex`: ten patterns that were proposed to measure outlines-core, our index against its `Index`.
+//! `mwbench regex`: ten patterns that were proposed to measure outlines-core, with our index and its `Index`.
 //!
-//! Both are built ahead of time: for every state of the automaton, every token that leads on. The last four patterns are
-//! schemas. outlines-core turns them into a regex first, which is part of its build time; ours takes them as they are, with the white
-//! space that outlines-core allows, one optional space, so that both stand for documents of the same shape.
+//! Both are built ahead of time: for every state of the automaton, every allowed token. The last four patterns are
+//! schemas. outlines-core first converts them to a regex, which is part of its build time; ours uses the schemas
+//! directly, with the white space that outlines-core allows, one optional space, so that both accept documents of the
+//! same form.
 //!
-//! What belongs to the vocabulary is built before: theirs, and our library with the trie that indexes share. Each of our builds starts
-//! without any table of another; the time is the median of three (`--builds`), theirs, which takes up to a minute, is taken once.
+//! The data of the vocabulary is built in advance: theirs, and our library with the trie that indexes share. Each of
+//! our builds starts without tables of other builds; the time is the median of three (`--builds`). Theirs, which takes
+//! up to a minute, is built once.
 
 mod patterns;
 
@@ -40,13 +42,13 @@ pub struct Arguments {
     /// Do not count time that this thread waited for a processor
     #[arg(long)]
     shared_machine: bool,
-    /// Run only patterns whose name holds this text
+    /// Run only patterns whose name contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Do not build the index of outlines-core, which takes minutes and gigabytes for some patterns
     #[arg(long)]
     without_outlines: bool,
-    /// How often our index is built; the time is the median
+    /// Number of builds of our index; the time is the median
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     builds: u32,
 }
@@ -57,7 +59,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     let library = Arc::new(Library::new(Maskwright::vocabulary(&vocabulary)?));
     let outlines = if arguments.without_outlines { None } else { Some(outlines_vocabulary(&vocabulary)?) };
     let clock = Clock::new(arguments.shared_machine)?;
-    // Makes the trie that all indexes of a vocabulary share.
+    // Creates the trie that all indexes of a vocabulary share.
     compiler(&library)
         .index(&Constraint::choice(["shared"]), &IndexLimits::default())
         .map_err(|e| e.to_string())?;
@@ -78,26 +80,26 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// What our side of a row shows.
+/// The results of our index.
 struct Ours {
     build_s: f64,
     bytes: i64,
     states: usize,
-    /// Into the caller's row.
+    /// The time to fill the caller's row.
     fill: Summary,
-    /// By reference.
+    /// The time to return the mask by reference.
     borrow: Summary,
     next: Summary,
     load_us: f64,
 }
 
-/// What the other side shows.
+/// The results of outlines-core.
 struct Theirs {
     build_s: f64,
     bytes: i64,
 }
 
-/// Masks to collect, and tokens per walk.
+/// The number of masks to collect, and of tokens in a walk.
 const MASKS: usize = 5000;
 const WALK: usize = 400;
 
@@ -131,7 +133,7 @@ fn measure(pattern: &Pattern, library: &Arc<Library>, clock: &Clock, builds: usi
     Ok(Ours { build_s, bytes, states: index.len(), fill, borrow, next, load_us: load as f64 / 1e3 })
 }
 
-/// Random walks under the mask until enough masks are timed: filled, borrowed, and the step to the next state.
+/// Walks randomly under the mask until enough masks are timed: filled, borrowed, and the step to the next state.
 fn walk(index: &Index, clock: &Clock) -> Result<[Times; 3], String> {
     let mut random = Random::new(11);
     let mut row = vec![0; index.mask_words()];
@@ -269,7 +271,7 @@ fn to_json(ours: &Result<Ours, String>, theirs: Option<&Result<Theirs, String>>)
     });
     match ours {
         Ok(ours) => {
-            // A build of some microseconds would vanish in three decimals.
+            // A build of a few microseconds would be lost in three decimals.
             value["ours_build_s"] = json!(ours.build_s);
             value["ours_bytes"] = json!(ours.bytes);
             value["ours_states"] = json!(ours.states);

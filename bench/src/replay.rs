@@ -4,10 +4,10 @@
 //!  compile ─ start ─ fill     │ look up token │ accept │ fill │ look up │ accept │ …  fill │ may it end?
 //!  └────── first mask ──────┘                 └ accept ┘└ mask ┘                     └ mask ┘
 //! ```
-//! The first instance goes on with the session of the first mask, whose time is therefore not counted again; each
-//! further instance starts a session of its own over the same compiled constraint. Between two instants there is
-//! nothing but the engine's call. An engine gives its mask where it lies, in its own memory or in ours, as it does best;
-//! with [`Options::rows`] everyone writes it into a row of ours.
+//! The first instance continues with the session of the first mask, whose time is therefore not counted again; each
+//! further instance starts its own session with the same compiled constraint. Only the engine's call is between two
+//! time stamps. An engine returns its mask by reference, in its own memory or in ours, as it prefers; with
+//! [`Options::rows`] every engine writes it into our row.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -18,21 +18,21 @@ use crate::clock::Clock;
 use crate::corpus::{Case, Instance};
 use crate::engines::{Compiled, Engine, Session};
 
-/// What one engine did with one schema.
+/// The results of one engine for one schema.
 pub struct Record {
     pub outcome: Outcome,
-    /// Nanoseconds of `compile` alone, and up to the first mask, where it came that far.
+    /// Nanoseconds of `compile` alone, and until the first mask, if it got that far.
     pub compile: Option<u64>,
     pub first_mask: Option<u64>,
     /// Nanoseconds of each mask and each accepted token.
     pub masks: Vec<u64>,
     pub accepts: Vec<u64>,
-    /// The same of a second replay over the warm constraint, if it was asked for.
+    /// The same for a second replay with the warm constraint, if requested.
     pub warm_masks: Vec<u64>,
     pub warm_accepts: Vec<u64>,
-    /// Bytes that stayed allocated with the compiled constraint after all instances.
+    /// Bytes that were still allocated with the compiled constraint after all instances.
     pub bytes: Option<u64>,
-    /// Valid instances were rejected, and each of them is accepted with its keys in another order.
+    /// Whether valid instances were rejected, and each of them is accepted with its keys in another order.
     pub by_key_order: bool,
     /// The slowest mask: nanoseconds, instance, token.
     pub slowest: (u64, usize, usize),
@@ -40,34 +40,34 @@ pub struct Record {
     pub rejected: Option<(usize, usize)>,
 }
 
-/// How it ended.
+/// The outcome of a replay.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// All instances were replayed.
     Judged { valid_rejected: bool, invalid_accepted: bool },
-    /// The engine does not take the schema, gave up in the middle, panicked or took too long.
+    /// The engine does not accept the schema, failed in the middle, panicked or took too long.
     Refused(String),
 }
 
-/// Knobs of the loop.
+/// The options of the loop.
 pub struct Options<'a> {
     pub clock: &'a Clock,
     /// Ids that end a text.
     pub end: &'a [u32],
     pub timeout: Duration,
-    /// Replay everything a second time over the warm constraint.
+    /// Whether to replay everything a second time with the warm constraint.
     pub warm: bool,
-    /// Let the engine keep what it learnt from earlier schemas.
+    /// Whether the engine keeps what it learnt from earlier schemas.
     pub shared: bool,
-    /// Have masks written into a row, even by engines that can show them where they lie.
+    /// Whether engines must write masks into a row, even if they can return them by reference.
     pub rows: bool,
-    /// Between a mask and the next token, what the engine may work ahead. It is not timed.
+    /// The time for computing ahead between a mask and the next token, which is not timed.
     pub prepare: Option<Duration>,
-    /// Told how far it came before each token, outside of what is timed.
+    /// A function that gets the progress before each token, outside of the timed parts.
     pub watch: Option<&'a dyn Fn(&SoFar<'_>)>,
 }
 
-/// What is measured up to now.
+/// The measurements so far.
 pub struct SoFar<'a> {
     pub is_warm: bool,
     pub first_mask: u64,
@@ -75,7 +75,7 @@ pub struct SoFar<'a> {
     pub accepts: &'a [u64],
 }
 
-/// How the message of a refusal begins if time ran out.
+/// The beginning of a refusal's message if time ran out.
 pub const TIMED_OUT: &str = "timed out";
 
 impl Options<'_> {
@@ -84,7 +84,7 @@ impl Options<'_> {
     }
 }
 
-/// Runs `case` through `engine`. `mask` is scratch of the vocabulary's width.
+/// Runs `case` with `engine`. `mask` is a buffer of the vocabulary's width.
 pub fn replay(engine: &dyn Engine, case: &Case, options: &Options<'_>, mask: &mut [u32]) -> Record {
     let mut record = Record::with_room_for(case, options.warm);
     let run = || run(engine, case, options, mask, &mut record);
@@ -171,20 +171,20 @@ fn replay_warm(
 
 const GAVE_UP: &str = "gave up while computing a mask";
 
-/// One instance after the other through sessions of one engine.
+/// Runs one instance after the other in sessions of one engine.
 struct Walk<'a> {
     engine: &'a dyn Engine,
     options: &'a Options<'a>,
     deadline: Instant,
     row: &'a mut [u32],
-    /// Whether the next mask was asked for, and timed, before.
+    /// Whether the next mask was already requested and timed.
     is_known: bool,
     is_warm: bool,
     first_mask: u64,
 }
 
 impl Walk<'_> {
-    /// Whether the engine admits the instance as a whole text.
+    /// Returns whether the engine accepts the instance as a complete text.
     fn instance(
         &mut self,
         session: &mut dyn Session,
@@ -216,7 +216,7 @@ impl Walk<'_> {
         Ok(if self.engine.end_in_mask() { may_end } else { session.accepting() })
     }
 
-    /// Asks for the mask, and looks something up in it.
+    /// Requests the mask, and reads one bit of it.
     fn mask(
         &mut self,
         session: &mut dyn Session,
@@ -246,7 +246,7 @@ impl Verdict {
 }
 
 impl Record {
-    /// Lists with room for everything, so that growing them is not counted as memory of our engine.
+    /// Creates lists with room for everything, so that their growth is not counted as memory of our engine.
     fn with_room_for(case: &Case, warm: bool) -> Record {
         let steps = case.instances.iter().map(|instance| instance.tokens.len() + 1).sum();
         let warm_steps = if warm { steps } else { 0 };
@@ -273,7 +273,7 @@ impl Record {
         matches!(self.outcome, Outcome::Refused(_))
     }
 
-    /// Gives back the room that rejected instances did not use.
+    /// Frees the room that rejected instances did not use.
     pub fn shrink(&mut self) {
         for list in [&mut self.masks, &mut self.accepts, &mut self.warm_masks, &mut self.warm_accepts] {
             list.shrink_to_fit();
@@ -281,7 +281,7 @@ impl Record {
     }
 }
 
-/// The bit of `token` in a mask of 32-bit words.
+/// Returns the bit of `token` in a mask of 32-bit words.
 pub fn is_set(mask: &[u32], token: u32) -> bool {
     mask.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1)
 }
@@ -304,7 +304,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes the tokens 1, 2 and then the end token 0; the source says how it misbehaves.
+    /// An engine that accepts the tokens 1, 2 and then the end token 0; the source selects an error.
     struct Fake;
 
     struct Text {
@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn counts_every_mask_once() {
         let (_, record) = outcome("", &[(true, &[1, 2]), (true, &[1, 2])]);
-        // Three masks an instance, and the very first one belongs to the first mask's time.
+        // Three masks for each instance; the very first one belongs to the first mask's time.
         assert_eq!((record.masks.len(), record.accepts.len()), (5, 4));
         assert!(record.first_mask.is_some());
     }

@@ -1,12 +1,11 @@
-//! From records to numbers.
+//! Converts records to numbers.
 //!
-//! An engine that refuses the hard schemas looks fast on what is left, so every number exists for several
-//! *populations*:
+//! An engine that refuses the hard schemas looks fast on the others, so every number exists for several *populations*:
 //!
-//! * **all**: each engine on whatever it compiled (coverage stands beside it);
-//! * **covered**: the schemas that our engine compiled, whoever else did;
-//! * **common**: the schemas that all engines of the run compiled. Ratios are formed here first, because every
-//!   engine answers for the same work.
+//! * **all**: each engine on the schemas that it compiled (the coverage is shown, too);
+//! * **covered**: the schemas that our engine compiled, regardless of others;
+//! * **common**: the schemas that all engines of the run compiled. Ratios are mainly computed for these, because all
+//!   engines do the same work.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +19,7 @@ use crate::replay::{Outcome, Record};
 use crate::stats::{Summary, rounded};
 use crate::table::{Column, number, print_population};
 
-/// Under which circumstances the numbers came about.
+/// The circumstances of the measurements.
 pub struct Setting {
     pub data: String,
     pub tokenizer: String,
@@ -37,7 +36,7 @@ pub struct Report {
     setting: Setting,
     names: Vec<String>,
     engines: Vec<EngineRecords>,
-    /// The place of our engine.
+    /// The index of our engine.
     base: usize,
 }
 
@@ -48,7 +47,7 @@ struct EngineRecords {
     records: Vec<Record>,
 }
 
-/// Which schemas a summary is about.
+/// The schemas that a summary is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Population {
     All,
@@ -68,7 +67,7 @@ impl Report {
         Report { setting, names, engines: engines.collect(), base }
     }
 
-    /// All tables, ready to be printed.
+    /// Returns all tables, ready to be printed.
     pub fn table(&self) -> String {
         let mut text = format!(
             "{} schemas, {} tokens, {}; an empty measurement takes {} ns\n",
@@ -97,7 +96,7 @@ impl Report {
         text
     }
 
-    /// How each source of schemas fares with our engine.
+    /// Returns the results of our engine for each source of schemas.
     pub fn split(&self) -> String {
         let engine = &self.engines[self.base];
         let mut sources: BTreeMap<&str, [usize; 6]> = BTreeMap::new();
@@ -130,7 +129,7 @@ impl Report {
         text
     }
 
-    /// Why each engine refuses schemas.
+    /// Returns the reasons why each engine refuses schemas.
     pub fn reasons(&self) -> String {
         let mut text = String::new();
         for engine in &self.engines {
@@ -168,7 +167,7 @@ impl Report {
         })
     }
 
-    /// The tail curves of the schemas that all engines compile.
+    /// Returns the tail curves for the schemas that all engines compile.
     pub fn curves(&self) -> Vec<Curve> {
         let curve = |engine: &EngineRecords| {
             let chosen = || self.chosen(engine, Population::Common);
@@ -234,7 +233,7 @@ impl Report {
         self.per_engine(|engine| engine_json(engine, &self.figures(engine, population)))
     }
 
-    /// How many times more than ours each peer needs.
+    /// Returns the ratios of each peer's times to ours.
     fn ratios(&self, population: Population) -> Value {
         let ours = self.figures(&self.engines[self.base], population);
         let mut ratios = Map::new();
@@ -271,7 +270,7 @@ impl Report {
         })
     }
 
-    /// The schemas with the slowest masks and the slowest first masks: where to look first.
+    /// Returns the schemas with the slowest masks and the slowest first masks, for further analysis.
     fn slowest(&self, engine: &EngineRecords) -> Value {
         let top = |key: fn(&Record) -> u64, show: fn(&Record, &str) -> Value| -> Vec<Value> {
             let mut order: Vec<usize> = (0..engine.records.len()).collect();
@@ -325,13 +324,13 @@ fn ratio_json(theirs: Summary, ours: Summary) -> Value {
     Value::Object(names.into_iter().map(str::to_owned).zip(ratios).collect())
 }
 
-/// The most frequent reasons of refusal.
+/// Returns the most frequent reasons for refusals.
 fn refusals(records: &[Record]) -> Value {
     let counts = count_reasons(records);
     Value::Object(counts.into_iter().take(25).map(|(reason, count)| (reason, json!(count))).collect())
 }
 
-/// The reasons of refusal, the most frequent first; alike messages are counted together.
+/// Returns the reasons for refusals, the most frequent first; similar messages are counted together.
 fn count_reasons(records: &[Record]) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for record in records {
@@ -344,7 +343,7 @@ fn count_reasons(records: &[Record]) -> Vec<(String, usize)> {
     counts
 }
 
-/// Where a schema comes from: what stands before `---` in its name, or before its last number.
+/// Returns the source of a schema: the part of its name before `---`, or before its last number.
 fn source_of(name: &str) -> &str {
     match name.split_once("---") {
         Some((source, _)) => source,
@@ -352,7 +351,8 @@ fn source_of(name: &str) -> &str {
     }
 }
 
-/// The first line of a message without what differs from schema to schema: the place, names in backticks, digits.
+/// Returns the first line of a message without the parts that depend on the schema: the place, names in backticks,
+/// digits.
 fn reason(message: &str) -> String {
     let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
     let line = match line.split_once(": ") {
@@ -363,7 +363,7 @@ fn reason(message: &str) -> String {
     let mut quoted = false;
     for character in line.chars().take(160) {
         match character {
-            // Names of properties differ; names of keywords say what it is about.
+            // Names of properties differ; names of keywords are part of the reason.
             '`' => {
                 quoted = !quoted && (reason.ends_with("property ") || line.contains("is required"));
                 reason.push_str(if quoted { "`…" } else { "`" });

@@ -2,14 +2,15 @@
 //!
 //! | part | question |
 //! |---|---|
-//! | budget | many distinct schemas, each used once: does what is held stay within the budget? |
-//! | mix | many threads, schemas asked for by Zipf's law, cold and then warm: how long does a request wait? |
-//! | hit | one thread: what does a request cost that finds its constraint? |
-//! | flight | 64 threads ask for one schema at once: how many compiles? |
+//! | budget | many distinct schemas, each used once: does the memory stay within the budget? |
+//! | mix | many threads, schemas requested by Zipf's law, cold and then warm: how long does a request wait? |
+//! | hit | one thread: what does a request cost that finds its constraint in the cache? |
+//! | flight | 64 threads request one schema at once: how many compilations are there? |
 //! | count | what do the statistics cost, as a share of a mask? |
 //!
-//! What is held is measured three times over: as the service says, as the allocator counted since before the service was
-//! made, and as the system sees the whole process. The texts of all schemas are read before, so they are in none of the first two.
+//! Memory is measured in three ways: as reported by the service, as counted by the allocator since before the service
+//! was created, and as reported by the system for the whole process. The texts of all schemas are read in advance, so
+//! the first two do not include them.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
@@ -41,13 +42,13 @@ pub struct Arguments {
     /// A tokenizer file
     #[arg(long, value_name = "FILE")]
     tokenizer: PathBuf,
-    /// Distinct schemas for the budget; if there are fewer files, they come again with another comment
+    /// Distinct schemas for the budget; if there are fewer files, they are reused with different comments
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     distinct: usize,
     /// The cache's budget in megabytes of 1,048,576 bytes
     #[arg(long, value_name = "MB", default_value_t = 256)]
     budget: usize,
-    /// Threads that ask
+    /// Threads that send requests
     #[arg(long, value_name = "N", default_value_t = 8)]
     threads: usize,
     /// Threads that compile
@@ -59,10 +60,10 @@ pub struct Arguments {
     /// Schemas of the mix
     #[arg(long, value_name = "N", default_value_t = 500)]
     mix: usize,
-    /// Zipf's exponent: the schema of rank r is asked for 1/r^s as often as the first
+    /// Zipf's exponent: the schema of rank r is requested 1/r^s as often as the first
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     skew: f64,
-    /// For the sample, the mix and its order
+    /// Seed for the sample, the mix and its order
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Write the numbers as JSON
@@ -70,7 +71,7 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// A schema with one text to be written under it.
+/// A schema with one text to write under it.
 struct Case {
     constraint: Constraint,
     tokens: Vec<TokenId>,
@@ -100,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     output::write_json(arguments.json.as_deref(), &numbers)
 }
 
-/// Reads as many files as are asked for, and makes more of them if there are not enough.
+/// Reads as many files as requested, and creates variants of them if there are not enough.
 fn read(arguments: &Arguments, tokenizer: &Tokenizer) -> Result<Vec<Case>, String> {
     let wanted = arguments.distinct.max(arguments.mix);
     let mut files = corpus::list(&arguments.data)?;
@@ -123,7 +124,7 @@ fn read(arguments: &Arguments, tokenizer: &Tokenizer) -> Result<Vec<Case>, Strin
     Ok(cases)
 }
 
-/// The same schema as another text.
+/// Returns the same schema as a different text.
 fn with_comment(constraint: &Constraint, number: usize) -> Constraint {
     let Constraint::JsonSchema(text) = constraint else { return constraint.clone() };
     match text.strip_prefix('{').map(str::trim_start) {
@@ -152,7 +153,7 @@ impl Bench<'_> {
         Ok((service, client))
     }
 
-    /// Every schema once, from all threads, with a text each.
+    /// Requests every schema once, from all threads, and writes a text for each.
     fn budget(&self) -> Result<Value, String> {
         let resident_before = resident();
         let before = live_bytes();
@@ -169,7 +170,7 @@ impl Bench<'_> {
                     Ok(handle) => write(&mut handle.matcher(), &case.tokens, &mut mask),
                     Err(_) => refused.fetch_add(1, Relaxed),
                 };
-                // The system's count is slow to ask for.
+                // `resident` is slow, so it is only called for every 16th case below.
                 let cache = service.statistics().cache;
                 held.fetch_max((cache.bytes + cache.shared_bytes) as i64, Relaxed);
                 live.fetch_max(live_bytes() - before, Relaxed);
@@ -215,7 +216,7 @@ impl Bench<'_> {
         }))
     }
 
-    /// The mix, twice over the same service: cold, then warm. Returns a client of the warm service.
+    /// Runs the mix twice on the same service: cold, then warm. Returns a client of the warm service.
     fn mix(&self) -> Result<(Value, Client), String> {
         let (service, client) = self.service()?;
         let ranks = Zipf::new(self.arguments.mix, self.arguments.skew);
@@ -276,7 +277,7 @@ impl Bench<'_> {
         Ok((Value::Object(numbers), client))
     }
 
-    /// Requests that find their constraint, one after the other.
+    /// Times requests that find their constraint, one after the other.
     fn hit(&self, client: &Client) -> Value {
         let known: Vec<&Case> = (self.cases[..self.arguments.mix].iter())
             .filter(|case| client.request(&case.constraint).lookup() == Lookup::Hit)
@@ -300,7 +301,7 @@ impl Bench<'_> {
         json!({ "constraints": known.len(), "text_bytes_avg": bytes.round(), "hit_us": summary.to_json() })
     }
 
-    /// 64 threads ask for the same schema at the same moment, again and again with another one.
+    /// Lets 64 threads request the same schema at the same time, repeatedly with different schemas.
     fn flight(&self) -> Result<Value, String> {
         const THREADS: usize = 64;
         let (service, client) = self.service()?;
@@ -311,7 +312,7 @@ impl Bench<'_> {
                 scope.spawn(|| {
                     for case in &self.cases[..rounds] {
                         barrier.wait();
-                        // Whether it compiles is of no interest here, only how often.
+                        // Only the number of compilations matters here, not the results.
                         drop(client.compile(&case.constraint));
                     }
                 });
@@ -325,7 +326,8 @@ impl Bench<'_> {
         Ok(json!({ "threads": THREADS, "distinct": distinct, "compiles": compiles }))
     }
 
-    /// Every schema of the mix with its text: by a service that knows nothing, and by one that loaded what the first has saved.
+    /// Compiles every schema of the mix and writes its text, with a new service and with one that has loaded what the
+    /// first has saved.
     fn warm(&self) -> Result<Value, String> {
         let cases = &self.cases[..self.arguments.mix];
         let mut mask = self.mask();
@@ -335,7 +337,7 @@ impl Bench<'_> {
                 let start = Instant::now();
                 let Ok(handle) = client.compile(&case.constraint) else { continue };
                 let mut matcher = handle.matcher();
-                // Whether there is a mask is of no interest here, only how long it takes.
+                // Only the time matters here, not the result.
                 drop(matcher.fill_mask(&mut mask));
                 first.0.push(start.elapsed().as_nanos() as u64);
                 write(&mut matcher, &case.tokens, &mut mask);
@@ -377,7 +379,8 @@ impl Bench<'_> {
         }))
     }
 
-    /// What counting adds to a mask: the service's matcher over one that does nothing, against that one alone; beside it what masks cost.
+    /// Measures what counting adds to a mask: the service's matcher over a matcher that does nothing, compared with
+    /// that matcher alone; and the time of real masks.
     fn count(&self) -> Result<Value, String> {
         let (service, client) = self.service()?;
         let nothing = service.client(Arc::new(Nothing(self.vocabulary.clone())));
@@ -413,7 +416,7 @@ impl Bench<'_> {
         Ok(json!({ "cost_ns": rounded(cost), "mask_ns_cold": rounded(cold), "mask_ns_warm": rounded(warm) }))
     }
 
-    /// The average time of a mask, uncounted.
+    /// Returns the average time of a mask, without counting.
     fn mask_nanos(&self, client: &Client) -> f64 {
         let (mut mask, mut masks, mut nanos) = (self.mask(), 0, 0);
         for case in &self.cases[..self.cases.len().min(300)] {
@@ -446,7 +449,7 @@ impl Bench<'_> {
     }
 }
 
-/// Writes a text, as far as the constraint allows; the number of masks.
+/// Writes a text as far as the constraint allows it; returns the number of masks.
 fn write(matcher: &mut maskwright::service::Matcher, tokens: &[TokenId], mask: &mut [u32]) -> usize {
     let mut masks = 0;
     for &token in tokens {
@@ -476,7 +479,7 @@ fn print_waits(name: &str, summary: Summary) {
     }
 }
 
-/// Bytes of this process that are in memory, as the system counts; 0 where it does not tell.
+/// Returns the bytes of this process in memory, as reported by the system; 0 if it does not report them.
 fn resident() -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -485,7 +488,7 @@ fn resident() -> i64 {
     kilobytes.unwrap_or(0) * 1_024
 }
 
-/// Ranks by Zipf's law.
+/// Draws ranks by Zipf's law.
 struct Zipf(Vec<f64>);
 
 impl Zipf {
@@ -505,7 +508,7 @@ impl Zipf {
     }
 }
 
-/// A backend that does nothing, to see what everything else costs.
+/// A backend that does nothing, to measure the cost of everything else.
 #[derive(Debug)]
 struct Nothing(Arc<Vocabulary>);
 

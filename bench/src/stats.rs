@@ -1,12 +1,12 @@
-//! Times collected exactly and summarised at the end.
+//! Collects exact times and summarizes them at the end.
 
 use serde_json::{Value, json};
 
-/// Durations in nanoseconds. Percentiles are taken from the full list, not from buckets.
+/// Durations in nanoseconds. Percentiles are computed from the full list, not from buckets.
 #[derive(Clone, Default)]
 pub struct Times(pub Vec<u64>);
 
-/// What is printed about a list of times, in microseconds.
+/// The summary of a list of times, in microseconds.
 #[derive(Clone, Copy, Default)]
 pub struct Summary {
     pub count: usize,
@@ -30,7 +30,7 @@ impl Times {
 pub struct Sorted(Vec<u64>);
 
 impl Sorted {
-    /// The value at `quantile` by nearest rank, in microseconds; zero of nothing.
+    /// Returns the value at `quantile` by nearest rank, in microseconds; zero for an empty list.
     pub fn quantile(&self, quantile: f64) -> f64 {
         if self.0.is_empty() {
             return 0.0;
@@ -71,13 +71,13 @@ impl Summary {
         })
     }
 
-    /// The columns in the order in which they are printed.
+    /// Returns the columns in the order in which they are printed.
     pub fn columns(self) -> [f64; 6] {
         [self.avg, self.p50, self.p90, self.p99, self.p999, self.max]
     }
 }
 
-/// Three digits after the point: a nanosecond, which is more than the clock can tell.
+/// Rounds to three digits after the point: a nanosecond, which is more precise than the clock.
 pub fn rounded(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! The numbers as a table: a row per figure, a column per engine, and how many times ours fits into each peer's.
+//! Formats the numbers as a table: a row for each figure, a column for each engine, and the ratio of each peer to ours.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ const LABEL: usize = 24;
 const WIDTH: usize = 13;
 const RATIO: usize = 9;
 
-/// Writes the table of one population; `base` is the column of our engine.
+/// Writes the table of one population; `base` is the index of our engine's column.
 pub fn print_population(out: &mut String, title: &str, columns: &[Column], base: usize) {
     let _ = write!(out, "\n{title}\n{:LABEL$}", "");
     for (place, column) in columns.iter().enumerate() {
@@ -39,7 +39,7 @@ pub fn print_population(out: &mut String, title: &str, columns: &[Column], base:
     table.row(out, "bytes held p99", |figures| Some(figures.bytes.p99), size);
 }
 
-/// A count and its label.
+/// A count with its label.
 type Count = (&'static str, fn(&Figures) -> usize);
 
 struct Table<'a> {
@@ -96,7 +96,7 @@ impl Table<'_> {
     }
 }
 
-/// Three significant digits, thousands apart.
+/// Formats a number with three significant digits and thousands separators.
 pub fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
@@ -116,7 +116,7 @@ pub fn number(value: f64) -> String {
     grouped
 }
 
-/// Bytes in the unit that fits.
+/// Formats bytes with a suitable unit.
 pub fn size(bytes: f64) -> String {
     match bytes {
         bytes if bytes < 1e3 => format!("{bytes:.0} B"),

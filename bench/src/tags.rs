@@ -1,7 +1,7 @@
-//! `mwbench tags`: structural tags, ours alone – the peers read other notations of them, or none.
+//! `mwbench tags`: structural tags, for our engine only, because the peers read other notations of them, or none.
 //!
-//! The times are those of a compiler that has seen nothing before. What other constraints have taught the library of a vocabulary would
-//! make the first masks faster.
+//! The times are those of a new compiler. What a library learns from other constraints of a vocabulary would make the
+//! first masks faster.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Arguments {
     /// The tokenizer.json of the vocabulary
     #[arg(long, value_name = "FILE", default_value = "../target/assets/llama3_1/tokenizer.json")]
     tokenizer: PathBuf,
-    /// How often each case is compiled anew
+    /// Number of times that each case is compiled
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
     /// Do not count the time that this thread waits for a processor
@@ -68,9 +68,9 @@ struct Case {
     texts: Vec<String>,
 }
 
-/// Microseconds.
+/// Times in microseconds.
 struct Figures {
-    /// From the text of the tag to the first mask, the median of the rounds.
+    /// The time from the text of the tag to the first mask, the median of the rounds.
     first: f64,
     cold: Summary,
     warm: Summary,
@@ -146,7 +146,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Four hundred tools behind one trigger, with free text between the calls.
+/// Returns a case with four hundred tools behind one trigger, and free text between the calls.
 fn tools(name: &'static str, trigger: &str) -> Case {
     let mut random = Random::new(5);
     let (mut tags, mut texts) = (Vec::new(), Vec::new());
@@ -179,7 +179,7 @@ fn tools(name: &'static str, trigger: &str) -> Case {
     Case { name, tag: json!({"type": "structural_tag", "format": tag}), texts }
 }
 
-/// Free text in which twenty markers could begin.
+/// Returns a case with free text in which twenty markers could begin.
 fn triggers() -> Case {
     let mut random = Random::new(6);
     let names: Vec<String> =
@@ -198,7 +198,7 @@ fn triggers() -> Case {
     }
 }
 
-/// Reasoning, then an answer that is JSON.
+/// Returns a case with reasoning, and then an answer that is JSON.
 fn reasoning() -> Case {
     let schema = json!({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], "additionalProperties": false});
     let tag = json!({"type": "sequence", "elements": [

@@ -1,7 +1,7 @@
-//! `mwbench tails`: the cases that are known to make engines slow, each a constraint with texts that dwell in it.
+//! `mwbench tails`: cases that are known to make engines slow, each a constraint with texts that stress it.
 //!
-//! They come from bug reports against engines of this kind: long bounds that are unrolled into states, large
-//! enumerations and objects, many tools, deep nesting, text in which a character is three bytes.
+//! They come from bug reports about engines of this kind: long bounds that are expanded into states, large enumerations
+//! and objects, many tools, deep nesting, text with characters of three bytes.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,13 +26,13 @@ use crate::tokenizer::Tokenizer;
 pub struct Arguments {
     #[command(flatten)]
     common: Common,
-    /// Run only cases whose name holds this text
+    /// Run only cases whose name contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// An engine that needs longer for a case is stopped and counts as having refused it
+    /// Stop an engine that needs longer for a case, and count the case as refused
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout_s: u64,
-    /// Run the one case of this name with the one engine given, and print its numbers as JSON
+    /// Run only the case of this name with the one engine given, and print its numbers as JSON
     #[arg(long, value_name = "NAME", hide = true)]
     alone: Option<String>,
 }
@@ -68,8 +68,8 @@ fn report(names: &[String], by_engine: &[Map<String, Value>], ours: usize) -> Va
     json!({"cases": by_engine[ours], "engines": engines, "setting": {"machine": machine::describe()}})
 }
 
-/// Runs this program again for one case and one engine. Some engines unroll a long bound for hours, and a call
-/// cannot be interrupted inside a process.
+/// Runs this program again for one case and one engine. Some engines expand a long bound for hours, and a call cannot
+/// be interrupted inside a process.
 fn run_in_child(arguments: &Arguments, engine: &str, case: &str) -> Result<Value, String> {
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let common = &arguments.common;
@@ -85,7 +85,7 @@ fn run_in_child(arguments: &Arguments, engine: &str, case: &str) -> Result<Value
     }
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.map_err(|error| format!("cannot start this program again: {error}"))?;
-    // Loading the tokenizer is the child's own affair.
+    // The limit does not include the time for loading the tokenizer.
     let deadline = Instant::now() + Duration::from_secs(arguments.timeout_s + 30);
     loop {
         match child.try_wait() {
@@ -134,7 +134,7 @@ fn run_alone(arguments: &Arguments, name: &str) -> Result<Value, String> {
     Ok(to_json(&replay(opened.engine.as_ref(), &case, &options, &mut mask)))
 }
 
-/// A case before its texts are cut into tokens. All texts are valid.
+/// A case before its texts are tokenized. All texts are valid.
 struct Draft {
     name: &'static str,
     kind: Kind,
@@ -293,7 +293,7 @@ fn very_large_object() -> Draft {
     Draft::schema("object_10000", &schema, vec![dumps(&Value::Object(value))])
 }
 
-/// Each rule may call the next one or begin with a word of its own.
+/// Each rule may call the next one or begin with its own word.
 fn rule_chain() -> Draft {
     let mut source = String::from("root ::= r0\n");
     for index in 0..20_000 {
@@ -304,7 +304,7 @@ fn rule_chain() -> Draft {
     Draft { name: "rule_chain_20000", kind: Kind::Gbnf, source, texts: vec![words + "end"] }
 }
 
-/// A key may match any of them, so that there are 4,096 kinds of keys. Refusing that is right, if it is quick.
+/// A key may match any of the patterns, so there are 4,096 kinds of keys. Refusing this is fine, if it is fast.
 fn unanchored_patterns() -> Draft {
     let patterns: Map<String, Value> = (0..12)
         .map(|index| (WORDS[index].to_owned(), json!({"type": "string", "minLength": index})))
@@ -321,7 +321,8 @@ fn look_aheads() -> Draft {
 
 fn many_required() -> Draft {
     let names: Vec<String> = (0..100_000).map(|index| format!("name_{index:05}")).collect();
-    // An object would have as many members, which no engine reads in reasonable time. Other values are free.
+    // An object would have equally many members, which no engine reads in reasonable time. Other values are not
+    // restricted.
     Draft::schema("required_100000", &json!({"required": names}), vec![dumps(&json!([english(20), 7, null]))])
 }
 
@@ -331,7 +332,7 @@ fn nested_counts() -> Draft {
     Draft { name: "counts_nested", kind: Kind::Regex, source, texts: vec![text] }
 }
 
-/// Two bounds that must both be kept have a table as large as their product. Refusing that is right, if it is quick.
+/// Two bounds that both apply have a table as large as their product. Refusing this is fine, if it is fast.
 fn counts_and_counts() -> Draft {
     let source = "(?=a{0,1000000}b)[ab]{0,1000000}".into();
     Draft { name: "counts_both", kind: Kind::Regex, source, texts: vec!["aaaaaabab".into()] }
@@ -370,7 +371,7 @@ pub fn english(words: usize) -> String {
     chosen.join(" ")
 }
 
-/// A word.
+/// Returns a random word.
 pub fn word(random: &mut Random) -> &'static str {
     WORDS[random.below(WORDS.len())]
 }
@@ -439,7 +440,7 @@ fn to_json(record: &Record) -> Value {
     value
 }
 
-/// Why the case did not go through, if so. All texts are valid, so a rejected one is an error of the engine.
+/// Returns the reason why the case failed, if so. All texts are valid, so a rejected one is an error of the engine.
 fn problem(record: &Record) -> Option<String> {
     match &record.outcome {
         Outcome::Refused(message) => Some(format!("refused: {message}")),

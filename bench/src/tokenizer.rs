@@ -1,7 +1,7 @@
-//! The tokenizer of a run: the bytes of every token, and texts cut into tokens once for all engines.
+//! The tokenizer of a run: the bytes of every token, and texts that are tokenized once for all engines.
 //!
-//! Encoding is done by the `tokenizers` crate. Its result is checked: the bytes of the tokens must spell the text.
-//! Where they do not (a normaliser, or the space that SentencePiece puts in front), the text is cut greedily
+//! Encoding uses the `tokenizers` crate. Its result is checked: the bytes of the tokens must spell the text. If they do
+//! not (because of a normalizer, or the space that SentencePiece adds before a text), the text is tokenized greedily
 //! instead, so that every engine reads exactly the bytes of the instance.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ pub struct Tokenizer {
     longest: usize,
 }
 
-/// Names under which models know the end of a text or of a turn.
+/// Names of tokens that end a text or a turn.
 const END_NAMES: [&str; 9] = [
     "<|end_of_text|>",
     "<|eot_id|>",
@@ -57,7 +57,7 @@ impl Tokenizer {
         Vocabulary { path: &self.path, tokens: &self.tokens, end: &self.end }
     }
 
-    /// Cuts `text` into tokens that spell it exactly.
+    /// Encodes `text` as tokens that spell it exactly.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
         if let Ok(encoding) = self.encoder.encode_fast(text, false) {
             let ids = encoding.get_ids();
@@ -96,7 +96,7 @@ impl Tokenizer {
     }
 }
 
-/// How a vocabulary entry stands for bytes.
+/// How the entries of a vocabulary represent bytes.
 #[derive(Clone, Copy)]
 enum Spelling {
     /// Every byte is a printable character (`Ġ` is a space).
@@ -139,7 +139,8 @@ fn spell_tokens(encoder: &tokenizers::Tokenizer, spelling: Spelling) -> (Vec<Vec
     (tokens, end)
 }
 
-/// Printable Latin-1 characters stand for themselves, the other bytes for 256, 257, … in order.
+/// Returns the alphabet: printable Latin-1 characters stand for themselves, and the other bytes are numbered 256, 257,
+/// … in order.
 fn byte_level_alphabet() -> HashMap<char, u8> {
     let printable = |byte: u8| matches!(byte, 33..=126 | 161..=172 | 174..=255);
     let mut next = 256;

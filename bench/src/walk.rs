@@ -1,10 +1,10 @@
-//! `mwbench walk`: random texts under the mask, judged by two validators that know nothing of us.
+//! `mwbench walk`: random texts under the mask, checked by two independent validators.
 //!
-//! A walk starts at the empty text and takes one of the allowed tokens, each as likely as the others, until the end is
-//! chosen. Uniform choice alone would write strings for ever, so the longer a text gets, the more often a token is taken
-//! that closes something. A walk that is not finished within its budget says nothing; one in which nothing is allowed is
-//! *stuck*, and that is a bug of the engine. Every finished document goes to the Rust crate `jsonschema` and to the Python
-//! package of the same name.
+//! A walk starts with the empty text and takes one of the allowed tokens, each with the same probability, until the end
+//! is chosen. Uniform choice alone would write strings forever, so the longer a text gets, the more often a token is
+//! taken that closes something. A walk that is not finished within its budget is ignored; one in which nothing is
+//! allowed is *stuck*, which is a bug of the engine. Every finished document is passed to the Rust crate `jsonschema`
+//! and to the Python package with the same name.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -32,10 +32,10 @@ pub struct Arguments {
     /// Walks for each schema
     #[arg(long, value_name = "N", default_value_t = 5)]
     walks: usize,
-    /// Use only so many of the schemas, drawn at random
+    /// Use only this number of schemas, drawn at random
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// For the sample and for the walks
+    /// Seed for the sample and for the walks
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Tokens after which a walk is given up
@@ -44,10 +44,10 @@ pub struct Arguments {
     /// A Python that has the package jsonschema
     #[arg(long, value_name = "FILE", default_value = "python3")]
     python: PathBuf,
-    /// Do not ask the Python judge
+    /// Do not use the Python validator
     #[arg(long)]
     without_python: bool,
-    /// Print every document that a judge calls invalid, and every stuck walk
+    /// Print every document that a validator calls invalid, and every stuck walk
     #[arg(long)]
     verbose: bool,
     /// Write the counts as JSON
@@ -65,7 +65,7 @@ struct Counts {
     duplicate_keys: usize,
     valid_rust: usize,
     valid_python: usize,
-    /// Documents of schemas that a judge itself cannot read; they count as valid.
+    /// Documents of schemas that a validator itself cannot read; they count as valid.
     unjudged_rust: usize,
     unjudged_python: usize,
 }
@@ -145,7 +145,7 @@ fn walk_schema(
     judge(arguments, file, &schema, documents, python, counts)
 }
 
-/// Asks both judges.
+/// Asks both validators.
 fn judge(
     arguments: &Arguments,
     file: &Path,
@@ -160,7 +160,7 @@ fn judge(
         let value: Result<Value, _> = serde_json::from_slice(document);
         match value {
             Ok(value) => {
-                // A reader that keeps one of two equal keys gives back another number of bytes.
+                // If a key occurs twice, the parser keeps only one, and the numbers of keys differ.
                 counts.duplicate_keys += usize::from(count_keys(document) != keys_of(&value));
                 values.push(value);
             }
@@ -234,7 +234,7 @@ fn walk(matcher: &mut Matcher, closers: &Closers, random: &mut Random, budget: u
     Walk::GivenUp
 }
 
-/// One of the tokens of a mask.
+/// Returns a random token of a mask.
 pub fn pick(words: &[u32], count: usize, random: &mut Random) -> Option<TokenId> {
     if count == 0 {
         return None;
@@ -269,7 +269,7 @@ impl Closers {
     }
 }
 
-/// How many keys a JSON text has, equal ones counted apart.
+/// Counts the keys of a JSON text, including duplicates.
 fn count_keys(text: &[u8]) -> usize {
     let (mut in_string, mut escaped, mut keys) = (false, false, 0);
     for &byte in text {
@@ -296,7 +296,7 @@ fn keys_of(value: &Value) -> usize {
     }
 }
 
-/// The Python judge, a process that answers line by line.
+/// The Python validator, a process that answers line by line.
 struct Python {
     child: Child,
     questions: ChildStdin,
@@ -359,7 +359,7 @@ impl Python {
 
 impl Drop for Python {
     fn drop(&mut self) {
-        // It has nothing left to say; a process that is gone already is as good.
+        // The process may already be gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

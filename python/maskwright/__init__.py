@@ -13,8 +13,9 @@
 >>> matcher.is_stopped(), matcher.allowed_tokens()          # nothing but the end can follow
 (True, [5])
 
-A :class:`Compiler` belongs to one :class:`Vocabulary`. What it compiles is frozen and shared by all requests; a :class:`Matcher` is the state of one
-request. ``maskwright.numpy``, ``maskwright.torch`` and ``maskwright.mlx`` have masks for their arrays, and ``maskwright.compat`` the faces of other engines.
+A :class:`Compiler` belongs to one :class:`Vocabulary`. The constraints that it compiles are immutable and shared by all
+requests; a :class:`Matcher` is the state of one request. ``maskwright.numpy``, ``maskwright.torch`` and
+``maskwright.mlx`` handle masks in their arrays, and ``maskwright.compat`` offers the interfaces of other engines.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""A folder in which the compilers of a server keep what they have learnt, so that a restart begins where it ended.
+"""A folder in which the compilers of a server save what they have learnt, so that a restart continues from there.
 
-The folder is named by ``MASKWRIGHT_CACHE``. In it, each vocabulary has a file of its own, named by the fingerprint of its tokens and by our version. Processes of one server share
-it: a file is written whole and then put in its place, so a reader sees the old one or the new one; and who writes it keeps the constraints of what another process has put there since.
+The environment variable ``MASKWRIGHT_CACHE`` names the folder. Each vocabulary has its own file, named by the
+fingerprint of its tokens and by our version. The processes of one server share it: a file is written completely and
+then renamed, so a reader sees the old or the new one. A process that writes it keeps the constraints that another
+process has added since.
 
-A file is only read if it belongs to whoever runs the server and nobody else may write it: what is in it is believed. One that is damaged, or of another
-version, is told about and passed over, and the server works without it.
+The content of a file is trusted, so a file is only read if it belongs to the user of the server and no other user can
+write it. If a file is damaged, or of another version, a warning is logged, and the server works without it.
 """
 
 from __future__ import annotations
@@ -24,27 +26,27 @@ from .errors import Error
 
 logger = logging.getLogger(__name__)
 
-#: How long to wait for more to be compiled before it is saved.
+#: How long to wait for further compilations before saving, in seconds.
 _PAUSE = 5.0
-#: How long to wait for another process that writes.
+#: How long to wait for another process that is writing, in seconds.
 _PATIENCE = 10.0
 
 
 class CacheFile:
-    """What one compiler keeps."""
+    """The cache file of one compiler."""
 
     def __init__(self, compiler: Compiler, folder: str | os.PathLike[str]) -> None:
         self._compiler = compiler
         self.path = pathlib.Path(folder) / f"{compiler.vocabulary.fingerprint:032x}-{VERSION}.maskwright"
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
-        # The file that was read or written last.
+        # The identity of the file that was read or written last.
         self._known: tuple[int, ...] | None = None
-        # What another process has written last.
+        # The content that another process has written last.
         self._others: bytes | None = None
 
     def load(self) -> int:
-        """Takes over what was saved; says how many constraints are ready. Nothing that is wrong with the file is an error."""
+        """Loads what was saved and returns how many constraints are ready. A bad file is not an error."""
         content = self._read()
         if content is None:
             return 0
@@ -57,9 +59,9 @@ class CacheFile:
         return ready
 
     def _read(self) -> bytes | None:
-        """What is in the file, unless it is the one that is known."""
+        """Reads the file, unless it is the known one."""
         try:
-            # A pipe in the place of the file must not be waited for.
+            # Opening a pipe instead of the file must not block.
             with open(self.path, "rb", opener=lambda path, flags: os.open(path, flags | getattr(os, "O_NONBLOCK", 0))) as file:
                 found = os.fstat(file.fileno())
                 problem = _distrust(found)
@@ -77,7 +79,7 @@ class CacheFile:
             return None
 
     def save(self) -> None:
-        """Writes the file anew. A folder that cannot be written to is told about, and is no error."""
+        """Writes the file. If the folder is not writable, that is logged and is not an error."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -114,7 +116,7 @@ class CacheFile:
 
 
 def opened(compiler: Compiler) -> CacheFile | None:
-    """The cache of a compiler, loaded, if ``MASKWRIGHT_CACHE`` names a folder."""
+    """Returns the loaded cache of a compiler if ``MASKWRIGHT_CACHE`` names a folder."""
     folder = os.environ.get("MASKWRIGHT_CACHE", "").strip()
     if not folder:
         return None
@@ -125,7 +127,8 @@ def opened(compiler: Compiler) -> CacheFile | None:
 
 @contextlib.contextmanager
 def _alone(path: pathlib.Path) -> Iterator[None]:
-    """No other process that does the same is in here. Where there are no locks, the last one wins; who waits for too long gives up with an ``OSError``."""
+    """Locks the file against other processes. Without file locks the last writer wins. Raises ``OSError`` after
+    waiting for too long."""
     try:
         import fcntl
     except ImportError:
@@ -149,7 +152,7 @@ def _identity(found: os.stat_result) -> tuple[int, ...]:
 
 
 def _distrust(found: os.stat_result) -> str | None:
-    """Why a file is not to be believed."""
+    """Returns the reason why a file is not trusted, or ``None``."""
     if not stat.S_ISREG(found.st_mode):
         return "it is no plain file"
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():

@@ -10,7 +10,7 @@ from .constraints import Report
 
 VERSION: str
 
-#: Rows of 32-bit words: a NumPy array, a bytearray, a tensor of PyTorch on the CPU, or anything else with the buffer protocol.
+#: Rows of 32-bit words: a NumPy array, a bytearray, a CPU tensor of PyTorch, or anything else with the buffer protocol.
 _Mask = Any
 #: Integers in a list, an array or a tensor.
 _Tokens = Iterable[SupportsIndex] | Any
@@ -105,7 +105,7 @@ class Constraint:
 
 @final
 class Compiler:
-    """Compiles constraints for one vocabulary, each once for all who ask, on threads of its own."""
+    """Compiles constraints for one vocabulary, each only once for all callers, on its own threads."""
 
     def __new__(
         cls,
@@ -141,14 +141,16 @@ class Compiler:
 
 @final
 class ExactSampler:
-    """Draws texts from a model's distribution, given that they are valid. It learns: the more was drawn, the fewer tries a draw takes."""
+    """Draws texts from a model's distribution, given that they are valid. It learns: the more texts were drawn, the
+    fewer tries a draw takes."""
 
     def __new__(cls, matcher: Matcher, *, tries: int = 64, max_tokens: int = 256, kept_bytes: int = ...) -> ExactSampler: ...
     def draw(self, next_logits: Callable[[list[int]], Any], chance: Callable[[], float] | None = None) -> Drawn: ...
 
 @final
 class Drawn:
-    """A text that was drawn: exactly, or, if the tries were used up, under the mask. The three shares of the model's mass make 1."""
+    """A text that was drawn: exactly, or under the mask if all tries failed. The three shares of the model's mass
+    add up to 1."""
 
     @property
     def tokens(self) -> list[int]: ...
@@ -167,7 +169,7 @@ class Drawn:
 
 @final
 class Future:
-    """A compilation under way. It can be awaited."""
+    """A running compilation. It can be awaited."""
 
     def done(self) -> bool: ...
     def cancelled(self) -> bool: ...
@@ -179,7 +181,7 @@ class Future:
 
 @final
 class CompiledConstraint:
-    """A constraint, ready for any number of texts."""
+    """A compiled constraint for any number of texts."""
 
     def matcher(
         self, *, stop_tokens: _Tokens | None = None, end_in_mask: bool = True, budget: int | None = None
@@ -202,7 +204,7 @@ class CompiledConstraint:
 
 @final
 class Matcher:
-    """One text being written under a constraint."""
+    """The state of one text under a constraint."""
 
     def fill_mask(self, mask: _Mask, row: int = 0) -> None: ...
     def mask(self) -> bytes: ...
@@ -263,7 +265,7 @@ class Matcher:
 
 @final
 class Forced:
-    """What must come next, whatever is written."""
+    """Text that must come next, whatever the model prefers."""
 
     @property
     def completes(self) -> bytes: ...
@@ -276,7 +278,8 @@ class Forced:
 
 @final
 class Pcfg:
-    """A grammar with probabilities. Words are lists of strings; a string or bytes are a text, read byte by byte in at most so many steps."""
+    """A grammar with probabilities. Words are lists of strings; a string or bytes are a text, parsed byte by byte in
+    at most ``steps`` steps."""
 
     def __new__(cls, source: str, *, normalise: bool = False, start: str | None = None) -> Pcfg: ...
     @property
@@ -306,7 +309,7 @@ class Tree:
 
 @final
 class Scorer:
-    """What a weighted grammar thinks of the tokens that may come next, beside a matcher."""
+    """Scores of a weighted grammar for the tokens that may come next, used in parallel with a matcher."""
 
     def scores(self, tokens: _Tokens) -> list[float]: ...
     def accept(self, token: SupportsIndex) -> None: ...
@@ -343,7 +346,7 @@ class ToolFormat:
 
 @final
 class Event:
-    """Something that was read."""
+    """Something that the reader has recognized."""
 
     @property
     def kind(self) -> str: ...
@@ -356,7 +359,7 @@ class Event:
 
 @final
 class StreamReader:
-    """Reads what a model writes under a structural tag, piece by piece."""
+    """Parses what a model writes under a structural tag, piece by piece."""
 
     def __new__(cls, tag: Constraint | Mapping[str, Any] | str, vocabulary: Vocabulary | None = None) -> StreamReader: ...
     def feed(self, piece: str | bytes | SupportsIndex | _Tokens) -> list[Event]: ...
@@ -365,7 +368,7 @@ class StreamReader:
 
 @final
 class Index:
-    """All states of a constraint that has finitely many."""
+    """All states of a constraint that has finitely many states."""
 
     @staticmethod
     def from_bytes(content: bytes, vocabulary: Vocabulary) -> Index: ...

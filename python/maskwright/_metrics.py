@@ -1,7 +1,9 @@
-"""Our numbers among those of an engine that has several processes.
+"""Adds our metrics to those of an engine with several processes.
 
-The masks are made in one process and ``/metrics`` is answered by another. With ``PROMETHEUS_MULTIPROC_DIR`` in the environment, all processes of a server keep their numbers in files of that folder, and whoever
-answers adds them up: that is how the Python client of Prometheus does it, and vLLM follows it. Without the variable there is no way from here to there.
+Masks are computed in one process, and ``/metrics`` is served by another. If the environment has
+``PROMETHEUS_MULTIPROC_DIR``, all processes of a server keep their metrics in files in that folder, and the process that
+serves them adds them up. The Python client of Prometheus works this way, and vLLM uses it. Without the variable there
+is no way to pass the metrics on.
 """
 
 from __future__ import annotations
@@ -17,21 +19,21 @@ from ._maskwright import Compiler
 
 __all__ = ["Told", "told"]
 
-# Beside that of the plug-in, so that its messages are printed like the engine's.
+# A child of the plug-in's logger, so that its messages are printed like the engine's.
 logger = logging.getLogger("vllm.maskwright")
 
-#: Numbers are told at most once in so many seconds.
+#: The minimum number of seconds between two updates.
 SECONDS = 1.0
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
-#: What stands behind the name of a histogram in the names of its samples.
+#: The suffixes of a histogram's samples.
 _PART = re.compile(r"_(?:bucket|sum|count)$")
 
 _Labels = tuple[tuple[str, str], ...]
 
 
 def told(compiler: Compiler) -> Told | None:
-    """What tells the numbers of a compiler, if somebody collects them."""
+    """Returns an exporter for the metrics of a compiler, if somebody collects them."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return None
     try:
@@ -42,10 +44,11 @@ def told(compiler: Compiler) -> Told | None:
 
 
 class Told:
-    """The numbers of a compiler, told again to the client of Prometheus.
+    """Copies the metrics of a compiler to the Prometheus client.
 
-    A histogram was counted by us, and the client's own can only observe values one by one, which would lose the sum. So its cells are filled, which the client keeps to itself: where a version
-    has others, that is logged once, and histograms are left out.
+    Histograms are already counted by us, but the client can only observe single values, which would lose the sum. So
+    this class writes the client's private cells directly. If a version has other cells, that is logged once, and
+    histograms are left out.
     """
 
     _known: dict[str, Any] = {}
@@ -60,7 +63,8 @@ class Told:
         self._has_cells = True
 
     def tell(self, now: float | None = None) -> None:
-        """Tell what has changed, if it is time to. What goes wrong, such as a full disk, is logged once, and nothing is told from then on: nobody's text depends on it."""
+        """Copies what has changed, if it is time. A failure, such as a full disk, is logged once, and nothing is
+        copied from then on, because no request depends on it."""
         now = time.monotonic() if now is None else now
         if now - self._when < SECONDS or self._has_failed:
             return
@@ -136,14 +140,15 @@ class Told:
 
 @dataclass
 class _Histogram:
-    """One histogram of our page: the bounds of its buckets, how many values are in each, and what all of them add up to."""
+    """One histogram of our metrics: the bounds of its buckets, the number of values in each, and the sum of all
+    values."""
 
     bounds: list[float] = field(default_factory=list)
     counts: list[float] = field(default_factory=list)
     sum: float = 0.0
 
     def add(self, name: str, labels: _Labels, value: float) -> None:
-        """Take over a sample. Buckets come in order, each with all values up to its bound."""
+        """Adds a sample. Buckets come in order, each with all values up to its bound."""
         if name.endswith("_bucket"):
             self.counts.append(value - sum(self.counts))
             self.bounds.append(float(dict(labels)["le"]))

@@ -1,6 +1,7 @@
-"""What engines call when they find the package installed. Each function is named in ``pyproject.toml``.
+"""The entry points that engines call if the package is installed. ``pyproject.toml`` lists them.
 
-Engines call these in all of their processes, whether anybody wants us or not, so nothing is imported before that is known.
+Engines call these in all of their processes, even if this package is not used, so nothing is imported before that is
+known.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import os
 
 
 def vllm() -> None:
-    """Called by vLLM. Installing a package must not change what a server does, so somebody has to ask for it: with ``MASKWRIGHT_VLLM=1``, or by
-    naming the plug-in in ``VLLM_PLUGINS``."""
+    """Called by vLLM. Installing a package must not change what a server does, so the plug-in must be enabled
+    explicitly: with ``MASKWRIGHT_VLLM=1``, or by naming it in ``VLLM_PLUGINS``."""
     named = "maskwright" in (name.strip() for name in os.environ.get("VLLM_PLUGINS", "").split(","))
     if asked("MASKWRIGHT_VLLM", named):
         from .vllm import install
@@ -19,14 +20,14 @@ def vllm() -> None:
 
 
 def sglang() -> None:
-    """Called by SGLang. It only adds a name to those that ``--grammar-backend`` may have, so it can always be done."""
+    """Called by SGLang. It only adds a name to the values of ``--grammar-backend``, so it is always safe."""
     from .sglang import register
 
     register()
 
 
 def asked(name: str, otherwise: bool) -> bool:
-    """What an environment variable says, or else."""
+    """Returns the value of an environment variable as a bool, or the default."""
     value = os.environ.get(name, "").strip().lower()
     if value == "":
         return otherwise

@@ -1,9 +1,12 @@
-"""Documents that tell what an engine makes of each keyword of a schema.
+"""Draws documents that show which keywords of a schema an engine enforces.
 
-An engine that ignores a keyword compiles the schema like any other, and says nothing. So documents are drawn that only this keyword forbids: valid ones of the schema without it, of which those stay that are
-refused with it. An engine that takes one of them does not enforce the keyword there. Documents that are valid are drawn as well, and an engine that refuses one is too strict, or writes it in another way.
+An engine that ignores a keyword compiles the schema without any message. To detect this, documents are drawn that only
+this keyword forbids: documents that are valid for the schema without the keyword, and refused with it. An engine that
+accepts such a document does not enforce the keyword there. Valid documents are drawn as well; an engine that refuses
+one is too strict, or formats it differently.
 
-What is drawn is short, without white space, and made of few characters, so that values repeat and numbers are small. A keyword for which nothing was found is not judged: it may forbid nothing, or nothing short.
+The documents are short, without white space, and made of few characters, so that values repeat and numbers are small. A
+keyword for which nothing was found is not judged: it may forbid nothing, or nothing short.
 """
 
 from __future__ import annotations
@@ -18,45 +21,45 @@ from .errors import BudgetError, LimitError
 
 __all__ = ["Probe", "Prober"]
 
-#: So many documents of one kind are kept.
+#: The maximum number of documents of one kind.
 KEPT = 2
-#: So many keywords of a schema are looked at.
+#: The maximum number of keywords of a schema that are checked.
 KEYWORDS = 64
-#: Tokens of a document, the end included.
+#: The maximum number of tokens of a document, including the end, in successive attempts.
 LENGTHS = (6, 12, 24, 48, 96)
 _FEW = frozenset(b'{}[]:,"01a.-tfn')
 _CLOSING = frozenset(b",]}")
-#: Where so many bytes may come the text stands inside of a string.
+#: If at least this many bytes may come next, the text is inside a string.
 _IN_A_STRING = 60
-#: What says something about a schema and not about a document.
+#: Keywords that describe the schema and not the document.
 _NOT_ABOUT_DOCUMENTS = frozenset({"$defs", "definitions", "$schema", "$id", "$anchor", "$dynamicAnchor", "x-maskwright", "x-guidance"})
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A document, and the keyword that alone forbids it; ``None`` if it is valid."""
+    """A document, and the keyword that alone forbids it; ``None`` if the document is valid."""
 
     document: str
     keyword: str | None
 
 
 class Prober:
-    """Draws documents with a token for each byte. The same schema gets the same ones."""
+    """Draws documents with one token for each byte. The same schema always gives the same documents."""
 
     def __init__(self, draws: int) -> None:
         self._draws = draws
-        # A log has the same schema again and again.
+        # A log contains the same schema many times.
         self._known: dict[str, list[Probe]] = {}
         self._vocabulary = Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), b"<end>"], eos=256)
 
     def probes(self, schema: str) -> list[Probe]:
-        """Documents for a schema; none if this engine cannot compile it."""
+        """Returns documents for a schema; an empty list if this engine cannot compile the schema."""
         if schema not in self._known:
             self._known[schema] = self._probes(schema)
         return self._known[schema]
 
     def _probes(self, schema: str) -> list[Probe]:
-        # Of its own, so that relaxed schemas leave nothing behind.
+        # A separate compiler, so that relaxed schemas do not stay in a cache.
         compiler = Compiler(self._vocabulary)
         try:
             report = constraints.report(constraints.json_schema(schema))
@@ -75,7 +78,8 @@ class Prober:
         return found
 
     def _drawn(self, compiler: Compiler, schema: Any, letters: list[int]) -> list[str]:
-        """Different documents of a schema, short ones first. Half of them have no keys but those that are named, because a key that is not is easier to draw."""
+        """Draws different documents of a schema, short ones first. Half of them have only keys that the schema
+        names, because other keys are easier to draw."""
         chance, documents = random.Random(json.dumps(schema, sort_keys=True)), set()
         for strictness in ("standard", "closed"):
             try:
@@ -90,13 +94,15 @@ class Prober:
 
 
 def _draw(compiled: Any, length: int, letters: list[int], chance: random.Random) -> str | None:
-    """A document of at most so many tokens, or ``None`` if there is none that short. Strings are short, too, and made of these letters."""
+    """Draws a document of at most ``length`` tokens; ``None`` if none is that short. Strings are short, too, and
+    made of these letters."""
     text = bytearray()
     matcher: Matcher = compiled.matcher()
     try:
         matcher.set_budget(length)
     except BudgetError:
-        # Too few, or it is not known how far it is to the end: then the text may become too long, and is given up.
+        # The limit is too low, or the distance to the end is unknown: the text may become too long, and is then
+        # dropped.
         pass
     try:
         for _ in range(length):
@@ -111,7 +117,7 @@ def _draw(compiled: Any, length: int, letters: list[int], chance: random.Random)
 
 
 def _choose(allowed: list[int], letters: list[int], chance: random.Random) -> int:
-    """One of the bytes that may come. Every other time what is open is closed, where that may be."""
+    """Chooses one of the allowed bytes. Every other time it closes what is open, if possible."""
     is_in_string = len(allowed) > _IN_A_STRING
     closing = {ord('"')} if is_in_string else _CLOSING
     wanted = [token for token in allowed if token in closing or token > 255] if chance.random() < 0.5 else []
@@ -121,7 +127,7 @@ def _choose(allowed: list[int], letters: list[int], chance: random.Random) -> in
 
 
 def _letters(schema: Any) -> list[int]:
-    """What strings are made of: ``a``, and what the values are made of that the schema lists."""
+    """Returns the letters for strings: ``a``, and those of the values that the schema lists."""
     letters, work = {ord("a")}, [(schema, False)]
     while work:
         value, is_listed = work.pop()
@@ -138,7 +144,7 @@ def _refuses(matcher: Matcher, document: str) -> bool:
     try:
         matcher.accept_bytes(document)
     except LimitError:
-        # It is not known.
+        # Undecided.
         return False
     except Error:
         return True
@@ -146,7 +152,7 @@ def _refuses(matcher: Matcher, document: str) -> bool:
 
 
 def _without(schema: Any, pointer: str) -> Any:
-    """A schema without the keyword at a place; ``None`` if there is no such place."""
+    """Returns a schema without the keyword at a place; ``None`` if there is no such place."""
     copied = json.loads(json.dumps(schema))
     *way, last = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]] or [""]
     here = copied

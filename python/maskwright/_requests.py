@@ -1,6 +1,7 @@
-"""What servers ask for, as constraints.
+"""Converts the requests of servers to constraints.
 
-Every server has the same few kinds of requests under other names. A server's plug-in says which kind it is, and gives the text as it came.
+All servers have the same few kinds of requests under different names. A server's plug-in passes the kind and the
+original text.
 
 >>> from maskwright._requests import JsonOptions, constraint
 >>> constraint("choice", '["yes", "no"]')
@@ -25,8 +26,8 @@ from .errors import ConstraintError
 
 @dataclass(frozen=True)
 class JsonOptions:
-    """How JSON is to be written, in requests that are JSON or have JSON in them, and how patterns are read. The fields are options of ``json_schema``
-    and, the last one, of ``regex``."""
+    """How JSON is written in requests that are JSON or contain JSON, and how patterns are read. The fields are
+    options of ``json_schema``; the last one is an option of ``regex``."""
 
     whitespace: str = "flexible"
     whitespace_pattern: str | None = None
@@ -35,15 +36,17 @@ class JsonOptions:
     dialect: str = "ecma"
 
 
-#: What a schema may say under ``x-maskwright``, and of which type that is.
+#: The members of ``x-maskwright`` in a schema, with their types.
 _OWN = {"whitespace": str, "whitespace_pattern": str, "strictness": str, "key_order": str, "numbers": str, "formats": str, "finish": bool}
 
 
 def constraint(kind: str, text: str, options: JsonOptions | None = None, *, finishes: bool = False) -> Constraint:
-    """A request as a constraint. Raises ``ConstraintError`` if it cannot even be taken apart; compiling finds the rest.
+    """Converts a request to a constraint. Raises ``ConstraintError`` if it cannot be parsed; compiling finds all other
+    errors.
 
-    ``kind`` is ``json_schema``, ``json_object``, ``json`` (any document), ``regex``, ``grammar``, ``choice`` or ``structural_tag``. ``finishes`` says whether the caller keeps a schema's ``finish``; who
-    knows of no budget must not be asked for it.
+    ``kind`` is ``json_schema``, ``json_object``, ``json`` (any document), ``regex``, ``grammar``, ``choice`` or
+    ``structural_tag``. ``finishes`` tells whether the caller supports a schema's ``finish``; a caller without budgets
+    must refuse it.
     """
     json_options = asdict(options or JsonOptions())
     dialect = json_options.pop("dialect")
@@ -75,8 +78,10 @@ def constraint(kind: str, text: str, options: JsonOptions | None = None, *, fini
 
 
 def own_options(text: str) -> dict[str, Any]:
-    """What a schema says for itself at its top, under ``x-maskwright`` or in llguidance's words under ``x-guidance``: ``whitespace``, ``whitespace_pattern``, ``strictness``, ``key_order``, ``numbers`` and ``formats``, as
-    options of ``json_schema``, and ``finish``: whether the tokens of the request are a budget. Where both say something, ours counts.
+    """Reads the options at the top of a schema, under ``x-maskwright`` or, in llguidance's notation, under
+    ``x-guidance``: ``whitespace``, ``whitespace_pattern``, ``strictness``, ``key_order``, ``numbers`` and ``formats``,
+    as options of ``json_schema``, and ``finish``: whether the tokens of the request are a budget. If both give an
+    option, ours takes precedence.
 
     >>> own_options('{"type": "object", "x-maskwright": {"key_order": "any"}}')
     {'key_order': 'any'}
@@ -88,7 +93,7 @@ def own_options(text: str) -> dict[str, Any]:
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError):
-        # Compiling says what is wrong with it.
+        # Compiling reports the error.
         return {}
     if not isinstance(schema, dict):
         return {}
@@ -111,12 +116,13 @@ def _object(schema: dict[str, Any], key: str) -> dict[str, Any]:
     return own
 
 
-#: llguidance's options of a schema, and of which type they are.
+#: llguidance's options of a schema, with their types.
 _GUIDANCE = {"item_separator": str, "key_separator": str, "whitespace_pattern": str, "whitespace_flexible": bool, "coerce_one_of": bool, "lenient": bool}
 
 
 def guidance_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """llguidance's options of a schema as options of ``json_schema``. One that is ``None`` is not said. ``coerce_one_of`` changes nothing: what it is for is that a ``oneOf`` is not refused.
+    """Converts llguidance's options of a schema to options of ``json_schema``. An option that is ``None`` counts as
+    absent. ``coerce_one_of`` has no effect, because a ``oneOf`` is not refused in any case.
 
     >>> guidance_options({"item_separator": ", ", "key_separator": ": ", "lenient": True})
     {'strictness': 'lenient', 'whitespace': 'spaced'}

@@ -1,4 +1,4 @@
-"""One text in engines that call a function with all its tokens, again and again, and say nothing else."""
+"""Follows one text in engines that repeatedly call a function with all tokens and give no other information."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ __all__ = ["Row"]
 
 
 class Row:
-    """Follows a text by its tokens: those of the first call are the prompt, and what is added later was written. A call with fewer tokens, or as many, begins another text."""
+    """Follows a text by its tokens: those of the first call are the prompt, and tokens that are added later were
+    written. A call with fewer tokens, or equally many, begins another text."""
 
     def __init__(self, constraint: CompiledConstraint, *, stop_tokens: Sequence[int] | None = None, budget: int | None = None) -> None:
         self._constraint, self._stops, self._budget = constraint, stop_tokens, budget
@@ -18,7 +19,8 @@ class Row:
         self._seen = 0
 
     def at(self, count: int, added: Sequence[int]) -> Matcher:
-        """The matcher for a text of so many tokens, of which ``added`` are the last. Raises ``TokenError`` if one of them was not allowed: something behind the mask has overruled it."""
+        """Returns the matcher for a text of ``count`` tokens that ends with ``added``. Raises ``TokenError`` if one
+        of them was not allowed, because something after the mask has overruled it."""
         if self._matcher is None or count <= self._seen:
             self._matcher = self._constraint.matcher(stop_tokens=self._stops, budget=self._budget)
         else:
@@ -29,5 +31,5 @@ class Row:
         return self._matcher
 
     def new(self, count: int) -> int:
-        """How many tokens of a text are new."""
+        """Returns how many tokens of a text are new."""
         return 0 if self._matcher is None or count <= self._seen else count - self._seen

@@ -1,10 +1,11 @@
-"""Rows of an engine's buffer: narrower than the vocabulary, or of a matcher that met a limit.
+"""Rows of an engine's buffer that are narrower than the vocabulary, or that belong to a matcher that exceeded a limit.
 
-Engines make rows as wide as the *model*. Now and then a tokenizer has more tokens than its model, because somebody added some and did not train them. The
-model cannot write these, so a row without them is the whole truth.
+Engines make rows as wide as the *model*. Some tokenizers have more tokens than their model, because tokens were added
+without training. The model cannot write these, so a row without them loses nothing.
 
-A matcher that meets a limit has no mask. Its request is to end, and nothing is to happen to the other requests of the batch. No engine asks for masks in a way that lets one
-request fail; so its row allows nothing but the end, and whoever keeps the request ends it with the error when that token comes.
+A matcher that exceeds a limit has no mask. Its request must end, and the other requests of the batch must not be
+affected. No engine allows a single request to fail while it asks for masks. So such a row allows only the end, and the
+holder of the request ends it with the error when that token comes.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _BITS = [1 << bit for bit in range(31)] + [-(1 << 31)]
 
 
 def fits(matcher: Matcher, mask: Any) -> bool:
-    """Are the rows as wide as the vocabulary?"""
+    """Whether the rows are as wide as the vocabulary."""
     return mask.shape[-1] >= matcher.vocabulary.words
 
 
 def fill(matcher: Matcher, mask: Any, row: int) -> None:
-    """Write a matcher's mask into a row, as much of it as there is room for."""
+    """Writes a matcher's mask into a row, as much of it as fits."""
     if fits(matcher, mask):
         matcher.fill_mask(mask, row)
         return
@@ -35,7 +36,8 @@ def fill(matcher: Matcher, mask: Any, row: int) -> None:
 
 
 def fill_or_end(matcher: Matcher, mask: Any, row: int) -> LimitError | None:
-    """Write a matcher's mask into a row. If it meets a limit, write a row that allows nothing but the end, and return the error."""
+    """Writes a matcher's mask into a row. If a limit is exceeded, writes a row that allows only the end, and returns
+    the error."""
     try:
         fill(matcher, mask, row)
     except LimitError as error:
@@ -45,7 +47,7 @@ def fill_or_end(matcher: Matcher, mask: Any, row: int) -> LimitError | None:
 
 
 def allow_end(matcher: Matcher, mask: Any, row: int) -> None:
-    """Write a row that allows nothing but what ends the text."""
+    """Writes a row that allows only the tokens that end the text."""
     width = mask.shape[-1]
     words = [0] * width
     for token in matcher.stop_tokens:

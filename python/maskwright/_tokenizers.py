@@ -1,4 +1,4 @@
-"""Vocabularies of other people's tokenizers."""
+"""Builds vocabularies from the tokenizers of other packages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def from_tokens(
         if text is None or token in names:
             continue
         if token in ends:
-            # What ends a text is no part of it, so its text is only a name.
+            # A token that ends a text is not part of it, so its text is only a name.
             names[token] = text if isinstance(text, str) else text.decode("utf-8", "replace")
             continue
         ordinary.append((token, text.encode() if isinstance(text, str) else bytes(text)))
@@ -46,7 +46,8 @@ def from_tokenizer(tokenizer: Any, *, eos: Eos = None, size: int | None = None) 
 
 
 def _cut(vocabulary: Vocabulary, size: int) -> Vocabulary:
-    """The first tokens: some models have fewer than their tokenizer. How text is cut is not known any more."""
+    """Returns a vocabulary of the first ``size`` tokens: some models have fewer than their tokenizer. It can no
+    longer encode text."""
     names = {token: name for name, token in vocabulary.specials.items() if token < size}
     tokens = {token: vocabulary.token_bytes(token) for token in range(size) if token not in names}
     ordinary = [(token, text) for token, text in tokens.items() if text]
@@ -89,13 +90,14 @@ def _read_object(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vo
 
 
 def _name_of(tokenizer: Any) -> str:
-    """The class, and in a wrapper the class of what is wrapped."""
+    """Returns the name of the class, and for a wrapper also of the wrapped class."""
     inner = _unwrapped(tokenizer)
     return type(tokenizer).__name__ + (f" around {type(inner).__name__}" if inner is not tokenizer else "")
 
 
 def _unwrapped(tokenizer: Any) -> Any:
-    """A tokenizer of transformers that is within one of mlx-lm or llama-cpp-python, or within a processor, which takes images or sound besides; and an encoding of tiktoken within one of SGLang."""
+    """Unwraps a tokenizer of transformers from one of mlx-lm or llama-cpp-python, or from a processor, which also
+    takes images or sound; and an encoding of tiktoken from a tokenizer of SGLang."""
     for name in ("_tokenizer",) if hasattr(tokenizer, "convert_ids_to_tokens") else ("hf_tokenizer", "tokenizer"):
         inner = getattr(tokenizer, name, None)
         if hasattr(inner, "convert_ids_to_tokens") or _is_tiktoken(inner):
@@ -104,13 +106,13 @@ def _unwrapped(tokenizer: Any) -> Any:
 
 
 def _eos(tokenizer: Any) -> list[int] | None:
-    """What ends a text. A tokenizer of mlx-lm has all that the model's settings name."""
+    """Returns the tokens that end a text. A tokenizer of mlx-lm has all that the model's settings name."""
     several = getattr(tokenizer, "eos_token_ids", None)
     return sorted(_ends(several) or []) if several else _ends(getattr(tokenizer, "eos_token_id", None))
 
 
 def _file_of_llama_cpp(tokenizer: Any) -> str | None:
-    """The model's file, of a ``Llama`` of llama-cpp-python or of its tokenizer; ``None`` for others."""
+    """Returns the model's file of a ``Llama`` of llama-cpp-python or of its tokenizer; ``None`` for others."""
     if not any(base.__module__.partition(".")[0] == "llama_cpp" for base in type(tokenizer).__mro__):
         return None
     model = getattr(tokenizer, "_model", None)
@@ -126,7 +128,8 @@ def _is_sentencepiece(tokenizer: Any) -> bool:
 
 
 def _of_mistral(tokenizer: Any) -> Any:
-    """What cuts text in a tokenizer of mistral_common, or in what transformers and vLLM make of one; ``None`` for others."""
+    """Returns the inner tokenizer of a tokenizer of mistral_common, or of its wrappers in transformers and vLLM;
+    ``None`` for others."""
     for _ in range(3):
         if type(tokenizer).__module__.startswith("mistral_common.") and hasattr(tokenizer, "file_path"):
             return tokenizer
@@ -136,7 +139,7 @@ def _of_mistral(tokenizer: Any) -> Any:
 
 
 def _mistral(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabulary:
-    """Its file, a ``tekken.json`` or a SentencePiece model, has all that it has itself."""
+    """Reads the tokenizer's file, a ``tekken.json`` or a SentencePiece model, which is complete."""
     try:
         path = tokenizer.file_path
     except ValueError as error:
@@ -145,7 +148,7 @@ def _mistral(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabu
 
 
 def _transformers(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabulary:
-    """A fast tokenizer of transformers: its own JSON has all that was added to it."""
+    """Reads a fast tokenizer of transformers from its own JSON, which includes all added tokens."""
     if hasattr(tokenizer, "_postprocess_text"):
         raise VocabularyError("it changes the text behind its tokens, so the bytes of one token depend on its neighbours")
     return Vocabulary.parse(tokenizer.backend_tokenizer.to_str().encode(), "tokenizer.json", eos=ends, size=size)
@@ -156,7 +159,7 @@ _KNOWN_ENCODINGS = {name: name for name in ("o200k_base", "o200k_harmony", "cl10
 
 def _tiktoken(encoding: Any, added: _Added, ends: list[int] | None, size: int | None) -> Vocabulary:
     names = {encoding.encode_single_token(name): name for name in encoding.special_tokens_set}
-    # What transformers does not call special is text.
+    # Added tokens that transformers does not call special are text.
     names = {token: name for token, name in names.items() if token not in added.texts}
     tokens = {}
     for token in range(encoding.n_vocab):
@@ -181,7 +184,7 @@ def _has(vocabulary: Vocabulary, tokens: dict[int, bytes], names: dict[int, str]
 
 
 class _Added:
-    """Tokens that were added to a tokenizer: names of special ones, and ordinary text."""
+    """The added tokens of a tokenizer: names of special tokens, and ordinary text."""
 
     def __init__(self, tokens: Mapping[int, Any], specials: Iterable[int] = ()) -> None:
         known = set(specials)
@@ -190,7 +193,7 @@ class _Added:
 
 
 def _slow_transformers(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabulary:
-    """A tokenizer of transformers that is written in Python: what it has inside knows the bytes of its tokens."""
+    """Reads a tokenizer of transformers that is written in Python; the model inside it has the bytes of its tokens."""
     added = _Added(getattr(tokenizer, "added_tokens_decoder", {}), getattr(tokenizer, "all_special_ids", ()))
     inside = list(vars(tokenizer).values())
     inside += [inner.sp_model for inner in inside if hasattr(inner, "sp_model")]
@@ -210,8 +213,9 @@ def _slow_transformers(tokenizer: Any, ends: list[int] | None, size: int | None)
 
 
 def _letters(tokenizer: Any, added: _Added, specials: Mapping[int, str]) -> dict[int, bytes] | None:
-    """The tokens of a tokenizer that writes each byte as a character: as GPT-2 does, or the one of the same number (ByT5). It is believed if it decodes every token to just these bytes, alone and
-    behind the one before it."""
+    """Returns the tokens of a tokenizer that writes each byte as a character: as GPT-2 does, or as the character
+    with the same number (ByT5). The result is only used if the tokenizer decodes every token to exactly these bytes,
+    alone and after the previous token."""
     if not hasattr(tokenizer, "get_vocab") or not hasattr(tokenizer, "convert_tokens_to_string"):
         return None
     bytes_of = getattr(tokenizer, "byte_decoder", None) or {chr(byte): byte for byte in range(256)}
@@ -222,10 +226,10 @@ def _letters(tokenizer: Any, added: _Added, specials: Mapping[int, str]) -> dict
             continue
         if not all(letter in bytes_of for letter in text):
             return None
-        # Alone and behind another one: many put spaces between their tokens.
+        # Alone and after another token: many tokenizers put spaces between tokens.
         for texts in ([text], [*before, text]):
             spelled = bytes(bytes_of[letter] for letter in "".join(texts))
-            # A part of a character becomes a sign in its place, or nothing.
+            # An incomplete character is decoded to a replacement character, or to nothing.
             if tokenizer.convert_tokens_to_string(texts) not in (spelled.decode("utf-8", "replace"), spelled.decode("utf-8", "ignore")):
                 return None
         tokens[token] = bytes(bytes_of[letter] for letter in text)
@@ -234,7 +238,8 @@ def _letters(tokenizer: Any, added: _Added, specials: Mapping[int, str]) -> dict
 
 
 def _pieces(tokenizer: Any, model: Any, added: _Added, ends: list[int] | None, size: int | None) -> Vocabulary:
-    """A tokenizer that cuts text with SentencePiece. Many give the pieces numbers of their own, with tokens of the model's training in front."""
+    """Reads a tokenizer that uses SentencePiece. Many have their own ids for the pieces, after tokens of the model's
+    training."""
     tokens: dict[int, bytes] = {}
     names: dict[int, str] = {}
     is_model = tokenizer.vocab_size == model.get_piece_size()

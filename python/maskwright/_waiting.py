@@ -1,4 +1,4 @@
-"""How an event loop waits for a compilation."""
+"""Waiting for a compilation in an event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 async def wait(future: Future) -> CompiledConstraint:
-    """Waits for a compilation without blocking the loop. Whoever cancels the task cancels the compilation."""
+    """Waits for a compilation without blocking the loop. Canceling the task cancels the compilation."""
     if not future.done():
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
@@ -20,7 +20,7 @@ async def wait(future: Future) -> CompiledConstraint:
                 waiter.set_result(None)
 
         def done(_: Future) -> None:
-            # Called on the thread that compiles. The loop may be closed by then, and nobody waits.
+            # Called on the thread that compiles. The loop may be closed by then, and then nothing waits.
             if not loop.is_closed():
                 loop.call_soon_threadsafe(wake)
 

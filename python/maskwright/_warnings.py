@@ -1,7 +1,8 @@
-"""What the reader of a constraint wants to be known, in the log of a server.
+"""Logs the warnings of constraints in a server's log.
 
-A client that writes ``maxLenght`` or a format that nobody knows gets an answer all the same, and an engine has no place in it for a warning. Whoever runs the server finds it in the log: once for each constraint,
-however many requests have it.
+A client that writes ``maxLenght`` or an unknown format gets an answer nevertheless, and engines have no place in it for
+a warning. So the warning goes to the log for the operator of the server, once for each constraint, no matter how many
+requests use it.
 """
 
 from __future__ import annotations
@@ -14,23 +15,24 @@ from ._maskwright import CompiledConstraint, Constraint
 
 __all__ = ["Warned"]
 
-#: So many lines for one constraint.
+#: The maximum number of lines for one constraint.
 LINES = 8
-#: So many constraints are remembered.
+#: The maximum number of constraints that are remembered.
 KEPT = 4_096
 
 
 class Warned:
-    """The constraints of a backend that were looked at."""
+    """The constraints of a backend that were already logged."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
-        # By hash: schemas may be large, and a warning that is lost because two hashes are equal does no harm.
+        # By hash: schemas may be large, and losing a warning to a hash collision does no harm.
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._lock = threading.Lock()
 
     def tell(self, wanted: Constraint, compiled: CompiledConstraint) -> None:
-        """Logs the warnings about a constraint, and what is not enforced of it, unless that was done before."""
+        """Logs the warnings about a constraint, and the parts of it that are not enforced, unless that was done
+        before."""
         if not self._is_new(hash(wanted)):
             return
         report = compiled.report

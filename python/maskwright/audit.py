@@ -1,12 +1,15 @@
-"""Before another backend is put into a server: what would become of the constraints that it has seen?
+"""Checks what would happen to the constraints that a server has seen if it used another backend.
 
 ::
 
     python -m maskwright.audit FOLDER-OR-FILE… [--tokenizer tokenizer.json] [--draws 80] [--json] [--all]
 
-Every schema, grammar, pattern and tool that is found is compiled by this engine, and by llguidance and XGrammar where they are installed. For each, a line says who compiles it, what is refused or ignored and
-why, and how long it took; and which of the documents that come with it are judged differently. What an engine ignores it does not tell, so for each keyword of a schema documents are drawn that this keyword alone
-forbids, by what this engine makes of it; who takes one of them is said to ignore it there, with the document. Lines on which all agree are counted and not shown, unless ``--all`` asks for them.
+Every schema, grammar, pattern and tool that is found is compiled by this engine, and by llguidance and XGrammar if they
+are installed. The report has a line for each: which engines compile it, what is refused or ignored and why, how long it
+took, and which of its documents are judged differently. Engines do not report what they ignore. So for each keyword of
+a schema documents are drawn that, according to this engine, only this keyword forbids; an engine that accepts one of
+them is reported to ignore the keyword, with the document. Constraints on which all engines agree are only counted;
+``--all`` shows them.
 
 What is read:
 
@@ -16,7 +19,9 @@ What is read:
 ``*.lark``             a Lark grammar; ``*.ebnf`` and ``*.gbnf`` the others, ``*.regex`` a regular expression
 =====================  =========================================================================================================================
 
-In the body of a request these are looked for: ``response_format``, ``text.format``, ``structured_outputs``, ``regex``, ``ebnf``, ``json_schema``, ``structural_tag``, ``tools``, the older ``guided_json`` and its kin, and ``sampling_params`` with any of them.
+These fields of a request body are read: ``response_format``, ``text.format``, ``structured_outputs``, ``regex``,
+``ebnf``, ``json_schema``, ``structural_tag``, ``tools``, the older ``guided_json`` and similar fields, and
+``sampling_params`` with any of them.
 """
 
 from __future__ import annotations
@@ -40,7 +45,8 @@ __all__ = ["Case", "Engine", "Finding", "audit", "engines", "find", "main"]
 
 @dataclass
 class Case:
-    """A constraint that was found: where, which kind, its text, and documents with what is known of them."""
+    """A constraint that was found: its place, kind and text, and documents for which it is known whether they are
+    valid."""
 
     at: str
     kind: str
@@ -50,7 +56,8 @@ class Case:
 
 @dataclass
 class Finding:
-    """What an engine makes of a case: the error, or remarks; the seconds it took; and for each document whether it was accepted."""
+    """The result of an engine for a case: the error, or remarks; the seconds it took; and for each document whether
+    it was accepted."""
 
     engine: str
     seconds: float
@@ -60,7 +67,7 @@ class Finding:
 
 
 class Engine:
-    """This engine. The others have the same two methods."""
+    """This engine. The classes for other engines have the same two methods."""
 
     name = "maskwright"
 
@@ -68,13 +75,13 @@ class Engine:
         self._compiler = Compiler(vocabulary)
 
     def compile(self, case: Case) -> tuple[Any, list[str]]:
-        """What was compiled, and remarks. Raises what is wrong."""
+        """Compiles a case and returns the result with remarks. Raises the engine's error."""
         wanted = constraints.regex(case.text, dialect="ecma") if case.kind == "regex" else request_constraint(case.kind, case.text, finishes=True)
         compiled = self._compiler.compile(wanted)
         return compiled, [f"{pointer} is not enforced" for pointer in compiled.report.unenforced] + compiled.report.warnings
 
     def accepts(self, compiled: Any, document: str) -> bool:
-        """Whether a text is complete and right."""
+        """Whether a text is complete and valid."""
         matcher = compiled.matcher()
         try:
             matcher.accept_bytes(document)
@@ -142,13 +149,14 @@ class _XGrammar:
 
 
 def engines(vocabulary: Vocabulary) -> list[Any]:
-    """This engine, and the others that are installed."""
+    """Returns this engine, and the others that are installed."""
     others = [other for other in (_Llguidance, _XGrammar) if importlib.util.find_spec(other.name) is not None]
     return [Engine(vocabulary), *(other(vocabulary) for other in others)]
 
 
 def audit(case: Case, engine: Any, probes: Iterable[Probe] = ()) -> Finding:
-    """What an engine makes of a case. Whatever it raises is what it has to say. Probes that it judges otherwise than this engine are remarks."""
+    """Runs an engine on a case. Any exception is its verdict. Probes that it judges differently from this engine
+    become remarks."""
     begun = time.perf_counter()
     try:
         compiled, remarks = engine.compile(case)
@@ -166,7 +174,7 @@ def audit(case: Case, engine: Any, probes: Iterable[Probe] = ()) -> Finding:
 
 
 def find(paths: Iterable[str | pathlib.Path], passed_over: list[str] | None = None) -> Iterator[Case]:
-    """The constraints in files and folders. What is no constraint is added to ``passed_over``."""
+    """Finds the constraints in files and folders. Everything else is added to ``passed_over``."""
     passed = [] if passed_over is None else passed_over
     for path in map(pathlib.Path, paths):
         if path.is_dir():
@@ -270,7 +278,7 @@ def _short(document: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command. Returns 1 if the engines differ somewhere, 2 if nothing was found."""
+    """Runs the command. Returns 1 if the engines differ somewhere, 2 if nothing was found."""
     parser = argparse.ArgumentParser(prog="python -m maskwright.audit", description="What would other backends make of the constraints that a server has seen?")
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folders, and files of schemas, grammars and requests")
     parser.add_argument("--tokenizer", help="a tokenizer file, for the times; without it tokens are bytes. llguidance always gets bytes")

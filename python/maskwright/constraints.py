@@ -1,4 +1,4 @@
-"""What a text must look like: a function for each language.
+"""Creates constraints: one function for each language.
 
 Every function returns a :class:`Constraint`, which is a value: it can be compared, hashed, pickled and compiled for any vocabulary.
 
@@ -37,7 +37,7 @@ __all__ = [
     "structural_tag",
 ]
 
-#: What an object may be without a schema: any.
+#: The schema of an object that may be anything.
 _OBJECT = {"type": "object"}
 
 #: The dialects of regular expressions.
@@ -55,18 +55,21 @@ def json_schema(
     formats: str = "enforced",
     documents: Mapping[str, Any] | None = None,
 ) -> Constraint:
-    """A JSON document that satisfies a schema.
+    """Creates a constraint for a JSON document that satisfies a schema.
 
     ``schema`` is a dict, a bool, JSON text, a Pydantic model, or any type that Pydantic can describe.
 
-    * ``whitespace`` between the parts of the document: ``flexible`` (any, at most 64 characters in one place), ``flexible:8``, ``tidy`` (nothing, a space, or a line break with an indentation), ``compact`` (none),
-      ``spaced`` (one space after commas and colons), ``indent:2``, ``natural`` (the model chooses one style); or ``whitespace_pattern``, a regular expression.
+    * ``whitespace`` between the parts of the document: ``flexible`` (any, at most 64 characters in one place),
+      ``flexible:8``, ``tidy`` (nothing, a space, or a line break with an indentation), ``compact`` (none), ``spaced``
+      (one space after commas and colons), ``indent:2``, ``natural`` (the model chooses one style); or
+      ``whitespace_pattern``, a regular expression.
     * ``key_order``: ``schema``, or ``any`` order.
-    * ``strictness``: ``standard`` refuses what cannot be enforced; ``lenient`` leaves it out and says so in the :func:`report`; ``closed`` allows no
-      keys that the schema does not name; ``strict`` also requires all that it names.
-    * ``numbers``: ``double`` allows as many digits as a double can hold, ``any`` any number of them.
-    * ``formats``: ``enforced``, or ``annotation``, and then a ``format`` constrains nothing.
-    * ``documents``: schemas that a ``$ref`` leads to, by their address.
+    * ``strictness``: ``standard`` refuses what cannot be enforced; ``lenient`` leaves it out and lists it in the
+      :func:`report`; ``closed`` allows no keys that the schema does not name; ``strict`` also requires all keys that it
+      names.
+    * ``numbers``: ``double`` allows as many digits as a double can hold, ``any`` any number of digits.
+    * ``formats``: ``enforced``, or ``annotation``, where a ``format`` constrains nothing.
+    * ``documents``: the schemas that a ``$ref`` refers to, by URI.
 
     >>> json_schema({"type": "integer"}, whitespace="compact")
     <Constraint json_schema "{\\"type\\": \\"integer\\"}">
@@ -81,9 +84,11 @@ def json_schema(
 
 
 def schema_to_regex(schema: Any, *, whitespace: str = "compact", max_length: int | None = None, **options: Any) -> str:
-    """A schema as one regular expression that matches the same documents. Raises ``ConstraintError`` if there is none, or if it has more than ``max_length`` bytes.
+    """Converts a schema to one regular expression that matches the same documents. Raises ``ConstraintError`` if there
+    is none, or if it is longer than ``max_length`` bytes.
 
-    ``schema`` and the further options are those of :func:`json_schema`; white space is compact unless told otherwise. The expression has no anchors.
+    ``schema`` and the further options are those of :func:`json_schema`, but white space is compact by default. The
+    expression has no anchors.
 
     >>> schema_to_regex({"type": "array", "items": {"const": 1}, "maxItems": 2})
     '\\\\[(?:1(?:,1)?)?\\\\]'
@@ -92,7 +97,7 @@ def schema_to_regex(schema: Any, *, whitespace: str = "compact", max_length: int
 
 
 def json_object(**options: Any) -> Constraint:
-    """Any JSON object. The options are those of :func:`json_schema`."""
+    """Creates a constraint for any JSON object. The options are those of :func:`json_schema`."""
     return json_schema(_OBJECT, **options)
 
 
@@ -104,10 +109,10 @@ def regex(
     ascii: bool = False,
     ignore_case: bool = False,
 ) -> Constraint:
-    """A text that matches a regular expression, as a whole unless ``anchored`` is false.
+    """Creates a constraint for a text that matches a regular expression: the whole text, unless ``anchored`` is false.
 
-    ``dialect`` is ``ecma``, ``python`` or ``rust``. Without it a compiled pattern is read as Python does, with its flags, and a string as the Rust
-    ``regex`` crate does.
+    ``dialect`` is ``ecma``, ``python`` or ``rust``. By default a compiled pattern is read as Python does, with its
+    flags, and a string as the Rust ``regex`` crate does.
 
     >>> import re
     >>> regex(re.compile("yes|no", re.IGNORECASE))
@@ -132,7 +137,7 @@ def regex(
 
 
 def choice(choices: Iterable[str] | type[enum.Enum]) -> Constraint:
-    """One of some texts; an ``Enum`` of strings stands for its values.
+    """Creates a constraint for one of some texts. An ``Enum`` of strings stands for its values.
 
     >>> choice(["yes", "no"])
     <Constraint choice ["yes", "no"]>
@@ -145,12 +150,13 @@ def choice(choices: Iterable[str] | type[enum.Enum]) -> Constraint:
 
 
 def ebnf(source: str, *, root: str = "root") -> Constraint:
-    """A text of an EBNF grammar (``root ::= …``). ``root`` is the rule that the whole text must match."""
+    """Creates a constraint for a text of an EBNF grammar (``root ::= …``). ``root`` is the rule that the whole text
+    must match."""
     return Constraint("ebnf", source, json.dumps({"ebnf": {"root": root}}))
 
 
 def gbnf(source: str, *, root: str = "root") -> Constraint:
-    """A text of a grammar as llama.cpp writes it (``root ::= …``)."""
+    """Creates a constraint for a text of a grammar in llama.cpp's notation (``root ::= …``)."""
     return Constraint("gbnf", source, json.dumps({"ebnf": {"root": root}}))
 
 
@@ -163,10 +169,13 @@ def lark(
     stops_are_written: bool = False,
     **options: Any,
 ) -> Constraint:
-    """A text of a Lark grammar (``start: …``). Further options are those of :func:`json_schema`, for schemas in the grammar.
+    """Creates a constraint for a text of a Lark grammar (``start: …``). Further options are those of
+    :func:`json_schema`, for schemas in the grammar.
 
-    What ``%ignore`` names may stand before everything else unless ``ignored_first`` is false or the grammar says otherwise. With ``stops_are_written`` the text of a ``stop``
-    is part of the text, as that of a ``suffix`` is. ``grammars`` are others that it calls as ``@name``: Lark text, or a constraint that is one of Lark, a schema, a pattern, EBNF or GBNF. Each has names and ignored text of its own, and a schema its own options.
+    Text that ``%ignore`` names may precede everything else, unless ``ignored_first`` is false or the grammar says
+    otherwise. With ``stops_are_written`` the text of a ``stop`` is part of the output, like that of a ``suffix``.
+    ``grammars`` are the grammars that it calls as ``@name``: Lark text, or a constraint for Lark, a schema, a pattern,
+    EBNF or GBNF. Each has its own names and ignored text, and a schema its own options.
 
     >>> lark('start: "n=" @count', grammars={"count": json_schema({"type": "integer"})}).kind
     'lark'
@@ -179,7 +188,7 @@ def lark(
 
 
 def _called(name: str, one: str | Constraint, start: str, schemas: Any) -> dict[str, Any]:
-    """A grammar that is called by its name, as an option."""
+    """Converts a grammar that is called by name to an option."""
     if isinstance(one, str):
         return {"lark": one}
     if not isinstance(one, Constraint):
@@ -205,10 +214,12 @@ def _called(name: str, one: str | Constraint, start: str, schemas: Any) -> dict[
 
 
 def pcfg(source: str | Pcfg, *, normalise: bool = False, start: str | None = None) -> Constraint:
-    """A text of a grammar with probabilities (``S -> NP VP [0.9] | …``). Masks are those of its texts; how likely they are is what ``CompiledConstraint.scorer`` knows.
+    """Creates a constraint for a text of a grammar with probabilities (``S -> NP VP [0.9] | …``). Masks allow its
+    texts; ``CompiledConstraint.scorer`` returns how likely they are.
 
-    ``source`` is a text or a :class:`Pcfg`. The probabilities of a symbol must add up to one, or are divided by their sum with ``normalise``. ``start`` is the symbol that the
-    whole text must match, if it is not that of the first rule.
+    ``source`` is a text or a :class:`Pcfg`. The probabilities of a symbol must add up to one; with ``normalise`` they
+    are divided by their sum. ``start`` is the symbol that the whole text must match; by default it is that of the first
+    rule.
 
     >>> pcfg("S -> tea [0.7] | coffee [0.3]")
     <Constraint pcfg "S -> tea [0.7] | coffee [0.3]">
@@ -218,7 +229,8 @@ def pcfg(source: str | Pcfg, *, normalise: bool = False, start: str | None = Non
 
 
 def grammar(source: str) -> Constraint:
-    """A grammar in the notation that it seems to be written in: EBNF, GBNF or Lark. For servers that cannot ask.
+    """Creates a constraint from a grammar and guesses its notation: EBNF, GBNF or Lark. For servers whose clients do
+    not name it.
 
     >>> grammar('start: "a"').kind, grammar('root ::= "a"').kind
     ('lark', 'ebnf')
@@ -227,10 +239,12 @@ def grammar(source: str) -> Constraint:
 
 
 def structural_tag(tag: Any, *, specials: bool = True, dialect: str = "ecma", **options: Any) -> Constraint:
-    """A text that is free in some places and constrained in others, such as tool calls in an answer.
+    """Creates a constraint for a text that is free in some places and constrained in others, such as an answer with
+    tool calls.
 
-    ``tag`` is a dict, JSON text, or an object with ``model_dump``. ``specials`` says whether markers may be written with special tokens, and
-    ``dialect`` how patterns in it are read (see :func:`regex`). Further options are those of :func:`json_schema`, for schemas in the tag.
+    ``tag`` is a dict, JSON text, or an object with ``model_dump``. ``specials`` tells whether markers may be written
+    with special tokens, and ``dialect`` how patterns in it are read (see :func:`regex`). Further options are those of
+    :func:`json_schema`, for schemas in the tag.
     """
     if hasattr(tag, "model_dump") and not isinstance(tag, type):
         tag = tag.model_dump(mode="json", by_alias=True)
@@ -241,7 +255,8 @@ def structural_tag(tag: Any, *, specials: bool = True, dialect: str = "ecma", **
 
 
 def coerce(value: Any) -> Constraint:
-    """A constraint of what plainly stands for one: a dict or a Pydantic model is a schema, a list is a choice, a compiled pattern a regex.
+    """Converts a value to a constraint: a dict or a Pydantic model is a schema, a list is a choice, a compiled pattern
+    a regex.
 
     >>> coerce(["yes", "no"])
     <Constraint choice ["yes", "no"]>
@@ -258,10 +273,11 @@ def coerce(value: Any) -> Constraint:
 
 
 class Report(NamedTuple):
-    """What became of a constraint.
+    """A report about a constraint.
 
-    ``keywords`` has, for a schema, what became of each keyword, by JSON pointer: ``enforced``, ``annotation``, ``unenforced``, or ``note: …``. ``warnings`` are
-    those about a grammar, and what in a schema is probably a mistake: a keyword that is spelled almost like another one, a format that is not known.
+    For a schema, ``keywords`` maps the JSON pointer of each keyword to ``enforced``, ``annotation``, ``unenforced``, or
+    ``note: …``. ``warnings`` are those about a grammar, and probable mistakes in a schema: a keyword that is spelled
+    almost like another one, or an unknown format.
     """
 
     keywords: dict[str, str]
@@ -274,7 +290,8 @@ class Report(NamedTuple):
 
 
 def report(constraint: Any, vocabulary: Vocabulary | None = None) -> Report:
-    """Reads a constraint without compiling it, and says what became of its parts. Raises ``ConstraintError`` if it is wrong.
+    """Reads a constraint without compiling it, and reports how its parts are treated. Raises ``ConstraintError`` if it
+    is invalid.
 
     >>> report(json_schema({"type": "string", "title": "Name"})).keywords
     {'/type': 'enforced', '/title': 'annotation'}
@@ -286,7 +303,7 @@ def report(constraint: Any, vocabulary: Vocabulary | None = None) -> Report:
 
 
 def schema_text(schema: Any) -> str:
-    """A schema as JSON text."""
+    """Returns a schema as JSON text."""
     return schema if isinstance(schema, str) else _dumps(_as_json(schema))
 
 

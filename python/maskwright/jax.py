@@ -1,4 +1,4 @@
-"""Masks for JAX. Its arrays are written by nobody else, so masks are filled in NumPy's, and applied in JAX.
+"""Masks for JAX. Only JAX can write into its arrays, so masks are filled in arrays of NumPy, and applied in JAX.
 
 >>> import jax.numpy as jnp
 >>> import maskwright as mw
@@ -10,8 +10,8 @@
 >>> masks.apply_token_bitmask(jnp.zeros((1, 4)), mask)
 Array([[  0.,   0., -inf, -inf]], dtype=float32)
 
-``apply_token_bitmask`` is compiled once for each shape, and can be called inside of functions that are compiled themselves. The mask is an argument there, 32 tokens to a word, so what is sent to
-the device is a thirty-second of the logits.
+``apply_token_bitmask`` is compiled once for each shape, and can be called inside other compiled functions. The mask is
+an argument with 32 tokens in each word, so the data that is sent to the device is a thirty-second of the logits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 @jax.jit
 def apply_token_bitmask(logits: jax.Array, bitmask: jax.Array) -> jax.Array:
-    """The logits with −∞ for forbidden tokens. A logit beyond the mask is forbidden."""
+    """Returns the logits with −∞ for forbidden tokens. Logits beyond the mask are forbidden."""
     logits, words = jnp.asarray(logits), jnp.asarray(bitmask)
     if words.dtype not in (jnp.int32, jnp.uint32):
         raise TypeError(f"the elements of a mask must be 32-bit integers, and these are {words.dtype}")
@@ -45,7 +45,7 @@ def apply_token_bitmask(logits: jax.Array, bitmask: jax.Array) -> jax.Array:
         raise TypeError(f"logits must be floating-point numbers, and these are {logits.dtype}")
     if logits.ndim != words.ndim or logits.shape[:-1] != words.shape[:-1]:
         raise ValueError(f"logits of shape {logits.shape} and a mask of shape {words.shape} do not go together")
-    # A shift of signed words would drag the sign along.
+    # Shifting signed words would copy the sign bit.
     words = jax.lax.bitcast_convert_type(words, jnp.uint32)
     bits = (words[..., None] >> jnp.arange(32, dtype=jnp.uint32)) & 1
     allowed = bits.reshape(*words.shape[:-1], words.shape[-1] * 32).astype(bool)[..., : logits.shape[-1]]

@@ -1,4 +1,4 @@
-"""maskwright inside llama-cpp-python: a logits processor.
+"""A logits processor for llama-cpp-python.
 
 ::
 
@@ -11,7 +11,8 @@
     wanted = compiler.compile(mw.json_schema({"type": "object"}))
     model("Describe a cat.", logits_processor=LogitsProcessorList([LogitsProcessor(wanted, budget=200)]), max_tokens=200)
 
-It imports nothing of llama-cpp-python: it is called with the tokens so far, those of the prompt first, and with the scores of the next one, both in arrays of NumPy.
+It imports nothing of llama-cpp-python. It is called with all tokens so far, beginning with the prompt, and the scores
+of the next token, both in arrays of NumPy.
 """
 
 from __future__ import annotations
@@ -28,20 +29,22 @@ __all__ = ["LogitsProcessor"]
 
 
 class LogitsProcessor:
-    """Keeps what a model writes within a constraint. With ``budget``, the text is complete within so many tokens. It may be used for one text after the other.
+    """Restricts what a model writes to a constraint. With ``budget``, the text is complete within this many tokens. It
+    can be used for one text after the other.
 
-    With ``mass``, ``masses`` has for each token of the present text the logarithm of the model's probability of all allowed tokens: where it is low, the constraint fights the model.
+    With ``mass``, ``masses`` has for each token of the current text the logarithm of the model's probability of all
+    allowed tokens. Where it is low, the constraint contradicts the model.
     """
 
     def __init__(self, constraint: CompiledConstraint, *, stop_tokens: Sequence[int] | None = None, budget: int | None = None, mass: bool = False) -> None:
         self._row = Row(constraint, stop_tokens=stop_tokens, budget=budget)
         self._words = constraint.vocabulary.words
         self._has_mass = mass
-        #: With ``mass``, a number for each token of the present text.
+        #: With ``mass``, a number for each token of the current text.
         self.masses: list[float] = []
 
     def __call__(self, input_ids: NDArray[np.intc], scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The scores with −∞ for what may not come."""
+        """Returns the scores with −∞ for forbidden tokens."""
         count = len(input_ids)
         matcher = self._row.at(count, [int(token) for token in input_ids[count - self._row.new(count) :]])
         if matcher.is_terminated():
@@ -58,6 +61,6 @@ class LogitsProcessor:
 
 
 def _log_sum(scores: NDArray[np.float32]) -> float:
-    """The logarithm of the sum of the exponentials."""
+    """Returns the logarithm of the sum of the exponentials."""
     most = scores.max()
     return float(most + np.log(np.exp((scores - most).astype(np.float64)).sum())) if np.isfinite(most) else float(most)

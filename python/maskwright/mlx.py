@@ -1,4 +1,4 @@
-"""Masks for MLX. Its arrays are written by nobody else, so masks are filled in NumPy's and applied in MLX.
+"""Masks for MLX. Only MLX can write into its arrays, so masks are filled in arrays of NumPy and applied in MLX.
 
 >>> import mlx.core as mx
 >>> import maskwright as mw
@@ -10,8 +10,9 @@
 >>> masks.apply_token_bitmask(mx.zeros((1, 4)), mask)
 array([[0, 0, -inf, -inf]], dtype=float32)
 
-For mlx-lm there is a logits processor: ``generate(model, tokenizer, prompt, logits_processors=[masks.LogitsProcessor(compiled)])``. It is called with the tokens so far, those of the prompt first, and with the scores of the
-next one.
+For mlx-lm there is a logits processor: ``generate(model, tokenizer, prompt,
+logits_processors=[masks.LogitsProcessor(compiled)])``. It is called with all tokens so far, beginning with the prompt,
+and the scores of the next token.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ __all__ = [
 
 
 def apply_token_bitmask(logits: mx.array, bitmask: NDArray[np.int32]) -> mx.array:
-    """The logits with −∞ for forbidden tokens. A logit beyond the mask is forbidden."""
+    """Returns the logits with −∞ for forbidden tokens. Logits beyond the mask are forbidden."""
     if bitmask.dtype not in (np.int32, np.uint32):
         raise TypeError(f"the elements of a mask must be 32-bit integers, and these are {bitmask.dtype}")
     if tuple(logits.shape[:-1]) != bitmask.shape[:-1]:
@@ -59,25 +60,27 @@ def apply_token_bitmask(logits: mx.array, bitmask: NDArray[np.int32]) -> mx.arra
 
 
 def apply_token_bitmask_inplace(logits: mx.array, bitmask: NDArray[np.int32]) -> None:
-    """The same, written back into the array."""
+    """Does the same, and writes the result back into the array."""
     logits[...] = apply_token_bitmask(logits, bitmask)
 
 
 class LogitsProcessor:
-    """Keeps what a model writes within a constraint. With ``budget``, the text is complete within so many tokens. It may be used for one text after the other.
+    """Restricts what a model writes to a constraint. With ``budget``, the text is complete within this many tokens. It
+    can be used for one text after the other.
 
-    With ``mass``, ``masses`` has for each token of the present text the logarithm of the model's probability of all allowed tokens: where it is low, the constraint fights the model.
+    With ``mass``, ``masses`` has for each token of the current text the logarithm of the model's probability of all
+    allowed tokens. Where it is low, the constraint contradicts the model.
     """
 
     def __init__(self, constraint: CompiledConstraint, *, stop_tokens: Sequence[int] | None = None, budget: int | None = None, mass: bool = False) -> None:
         self._row = Row(constraint, stop_tokens=stop_tokens, budget=budget)
         self._words = constraint.vocabulary.words
         self._has_mass = mass
-        #: With ``mass``, a number for each token of the present text.
+        #: With ``mass``, a number for each token of the current text.
         self.masses: list[float] = []
 
     def __call__(self, tokens: mx.array, logits: mx.array) -> mx.array:
-        """The scores with −∞ for what may not come."""
+        """Returns the scores with −∞ for forbidden tokens."""
         count = tokens.size
         new = self._row.new(count)
         matcher = self._row.at(count, tokens.reshape(-1)[count - new :].tolist() if new else [])

@@ -1,4 +1,4 @@
-"""Masks in NumPy arrays, with the three calls that everybody knows: allocate, fill, apply.
+"""Masks in arrays of NumPy, with the three usual functions: allocate, fill, apply.
 
 >>> import numpy as np
 >>> import maskwright as mw
@@ -32,12 +32,12 @@ __all__ = [
 
 
 def get_bitmask_shape(batch_size: int, vocab_size: int) -> tuple[int, int]:
-    """Rows, and words of 32 bits in each."""
+    """Returns the number of rows, and of 32-bit words in each row."""
     return batch_size, (vocab_size + 31) // 32
 
 
 def allocate_token_bitmask(batch_size: int, vocab_size: int) -> NDArray[np.int32]:
-    """Rows of masks that allow everything."""
+    """Creates rows of masks that allow everything."""
     return np.full(get_bitmask_shape(batch_size, vocab_size), -1, dtype=np.int32)
 
 
@@ -47,7 +47,7 @@ def fill_next_token_bitmask(matcher: Matcher, bitmask: NDArray[np.int32], index:
 
 
 def fill_next_token_bitmask_par(matchers: Iterable[tuple[Matcher, int]], bitmask: NDArray[np.int32]) -> None:
-    """Writes the masks of many matchers in parallel, each into the row that stands with it."""
+    """Writes the masks of many matchers in parallel, each into the row that is paired with it."""
     pairs = list(matchers)
     fill_masks([matcher for matcher, _ in pairs], bitmask, [row for _, row in pairs])
 
@@ -55,7 +55,8 @@ def fill_next_token_bitmask_par(matchers: Iterable[tuple[Matcher, int]], bitmask
 def apply_token_bitmask_inplace(
     logits: NDArray[np.floating], bitmask: NDArray[np.int32], indices: Sequence[int] | None = None
 ) -> None:
-    """Writes −∞ into the logits of forbidden tokens. With ``indices`` only these rows are changed. A logit beyond the mask is forbidden."""
+    """Writes −∞ into the logits of forbidden tokens. With ``indices`` only these rows are changed. Logits beyond the
+    mask are forbidden."""
     rows = None if indices is None else list(indices)
     if logits.dtype in (np.float32, np.float16) and (logits.strides[-1] == logits.itemsize or logits.size == 0):
         apply_mask(logits, bitmask, rows)

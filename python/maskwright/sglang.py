@@ -1,22 +1,24 @@
-"""maskwright inside SGLang (0.5.23).
+"""A grammar backend for SGLang (0.5.23).
 
-Installed next to SGLang, the package is found as a plug-in, and adds a name to those that a server can be started with:
+If the package is installed next to SGLang, SGLang finds it as a plug-in, and a server can be started with it:
 
 ::
 
     python -m sglang.launch_server --model-path MODEL --grammar-backend maskwright
 
-Requests then are compiled here: ``json_schema``, ``regex``, ``ebnf`` (also GBNF and Lark) and ``structural_tag``, with
-``response_format`` and the tools of the OpenAI routes on top of them. With ``--reasoning-parser``, and ``--enable-strict-thinking``, the grammar waits for
-the end of the reasoning as it does with SGLang's own backends: a backend that registers itself is not wrapped by SGLang, so it is done here.
+Requests are then compiled here: ``json_schema``, ``regex``, ``ebnf`` (also GBNF and Lark) and ``structural_tag``, and
+the ``response_format`` and tools of the OpenAI routes, which are built on them. With ``--reasoning-parser``, and
+``--enable-strict-thinking``, the grammar waits for the end of the reasoning as with SGLang's own backends. SGLang does
+not wrap backends that register themselves, so that is done here.
 
-SGLang leaves the masks to the backend: who allocates them, who moves them to the GPU and who applies them is decided by the functions below, and on
-a GPU it is the kernel of ``maskwright.kernels``. Speculative decoding walks its trees by ``accept_token`` and ``rollback``.
+SGLang leaves the masks to the backend: the functions below allocate them, move them to the GPU and apply them, on a GPU
+with the kernel of ``maskwright.kernels``. Speculative decoding walks its trees with ``accept_token`` and ``rollback``.
 
-A request whose mask or token meets a limit of the engine (``LimitError``) ends alone: its row of the batch allows nothing but the end, and when that comes the request is aborted with
-the message.
+If a mask or token of a request exceeds a limit of the engine (``LimitError``), only that request ends: its row of the
+batch allows only the end, and when that comes the request is aborted with the message.
 
-What SGLang keeps for xgrammar alone: "framed" answers of some reasoning models, and whole-turn grammars of its chat route.
+Some features of SGLang work only with xgrammar: "framed" answers of some reasoning models, and whole-turn grammars of
+its chat route.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ from .kernels import apply_mask_inplace
 __all__ = ["Backend", "Grammar", "create", "register"]
 
 NAME = "maskwright"
-# How SGLang spells "any JSON".
+# SGLang's notation for "any JSON".
 _ANY_JSON = "$$ANY$$"
 
 logger = logging.getLogger(__name__)
@@ -59,7 +61,7 @@ _is_registered = False
 
 
 def register() -> None:
-    """Make the backend known to SGLang, and its name to the command line. A second call changes nothing."""
+    """Makes the backend known to SGLang, and its name to the command line. A second call has no effect."""
     global _is_registered
     register_grammar_backend(NAME, create)
     if _is_registered:
@@ -73,7 +75,7 @@ def register() -> None:
 
 
 def _adds_choices() -> Any:
-    """SGLang's own function for names of backends, wherever this version has it."""
+    """Returns SGLang's function for adding names of backends, wherever this version has it."""
     for module in ("sglang.srt.arg_groups.choices", "sglang.srt.server_args"):
         try:
             return importlib.import_module(module).add_grammar_backend_choices
@@ -85,7 +87,7 @@ def _adds_choices() -> Any:
 def create(
     server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any = None
 ) -> BaseGrammarBackend:
-    """The backend of a server, wrapped for reasoning if the server was started with a parser for it."""
+    """Creates the backend of a server, wrapped for reasoning if the server was started with a parser for it."""
     from sglang.srt.runtime_context import get_serving
 
     serving = get_serving()
@@ -101,7 +103,7 @@ def create(
 
     parser = ReasoningParser(model_type=serving.reasoning_parser, stream_reasoning=False, tokenizer=tokenizer)
     if not parser.detector.get_think_end_token_ids(tokenizer):
-        # The model has no end of reasoning to wait for; SGLang's own backends are not wrapped then either.
+        # The model has no end of reasoning to wait for. SGLang does not wrap its own backends then either.
         return backend
     return ReasonerGrammarBackend(
         backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
@@ -152,11 +154,11 @@ class Backend(BaseGrammarBackend):
             compiled = self.compiler.compile(wanted)
             self._warned.tell(wanted, compiled)
         except (Error, TypeError, ValueError) as error:
-            # The client is told; this is SGLang's way to tell it.
+            # This is SGLang's way to report the error to the client.
             logger.info("a grammar of type %s was refused: %s", dispatch_type, error)
             return InvalidGrammarObject(str(error))
         except Exception as error:
-            # What is raised here ends SGLang's scheduler, and with it all other requests.
+            # An exception here would end SGLang's scheduler, and with it all other requests.
             logger.exception("a grammar of type %s cannot be compiled", dispatch_type)
             return InvalidGrammarObject(f"{type(error).__name__}: {error}")
         if self.cache_file is not None:
@@ -167,7 +169,7 @@ class Backend(BaseGrammarBackend):
         super().reset()
         self.compiler.clear()
 
-    # The wrapper for reasoning asks the backend for these, where there is no grammar to ask.
+    # The wrapper for reasoning calls these on the backend if it has no grammar.
 
     @staticmethod
     def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
@@ -193,12 +195,12 @@ class Backend(BaseGrammarBackend):
         is_allowed: bool = True,
         reset_vocab_mask: bool = True,
     ) -> None:
-        """Allow or forbid some tokens in a row, after it was set to the opposite if asked."""
+        """Allows or forbids some tokens in a row, which is first set to the opposite if requested."""
         row = vocab_mask[batch_idx]
         if reset_vocab_mask:
             row.fill_(0 if is_allowed else -1)
         for token in token_ids:
-            # A word is signed here, and bit 31 its sign.
+            # Words are signed, and bit 31 is the sign.
             bit = 1 << (token % 32) if token % 32 < 31 else -(1 << 31)
             if is_allowed:
                 row[token // 32] |= bit
@@ -207,20 +209,20 @@ class Backend(BaseGrammarBackend):
 
 
 class Grammar(BaseGrammarObject):
-    """One request: a matcher under SGLang's names."""
+    """One request: a matcher with the interface of SGLang."""
 
     def __init__(self, compiled: CompiledConstraint, matcher: Matcher, stats: GrammarStats | None) -> None:
         super().__init__()
         self.compiled = compiled
         self.matcher = matcher
         self.grammar_stats = stats
-        # The limit that was met, and behind how many steps.
+        # The limit that was exceeded, and the number of steps at that time.
         self._met: tuple[LimitError, int] | None = None
-        # The tokens that were taken: what must come next is cut into tokens behind them.
+        # The accepted tokens; forced text is encoded after them.
         self._taken: list[int] = []
 
     def accept_token(self, token: int) -> None:
-        """Take a token; what comes behind the end is passed over. Raises ``ValueError``, which ends the request."""
+        """Accepts a token. Tokens after the end are ignored. Raises ``ValueError``, which ends the request."""
         if self.matcher.is_terminated():
             return
         self.current_token = token
@@ -228,7 +230,7 @@ class Grammar(BaseGrammarObject):
             self.matcher.accept(token)
         except TokenError:
             if self._met is not None and self._met[1] == self.matcher.steps:
-                # The end was all that could come, for want of a mask.
+                # The end was the only allowed token, because there was no mask.
                 raise self._met[0] from None
             raise
         self._taken.append(token)
@@ -255,7 +257,7 @@ class Grammar(BaseGrammarObject):
 
     @staticmethod
     def fill_vocab_mask_batched(entries: list[GrammarRow], vocab_mask: torch.Tensor) -> None:
-        """Fill many rows at once, on our threads, if all of them are ours and not wrapped."""
+        """Fills many rows at once, on our threads, if all of them are ours and not wrapped."""
         if all(isinstance(entry.grammar, Grammar) and fits(entry.grammar.matcher, vocab_mask) for entry in entries):
             try:
                 fill_masks([entry.grammar.matcher for entry in entries], vocab_mask, [entry.row for entry in entries])
@@ -282,7 +284,7 @@ class Grammar(BaseGrammarObject):
         apply_mask_inplace(logits, vocab_mask)
 
     def copy(self) -> Grammar:
-        """A request at the beginning of its text, from one that stays in the cache."""
+        """Returns a request at the beginning of its text, from one that stays in the cache."""
         stats = None if self.grammar_stats is None else GrammarStats(
             compilation_time=self.grammar_stats.compilation_time,
             dispatch_type=self.grammar_stats.dispatch_type,
@@ -291,8 +293,9 @@ class Grammar(BaseGrammarObject):
         return Grammar(self.compiled, self.compiled.matcher(), stats)
 
     def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:
-        """What must come next: tokens that complete a character, if the text ends inside of one, and text behind them. The text ends where the tokenizer would end a token in any case, so a
-        blank that belongs to the token behind it is not in it."""
+        """Returns what must come next: tokens that complete a character, if the text ends inside one, and the text
+        after them. The text ends where the tokenizer would end a token in any case, so a space that belongs to the
+        following token is not included."""
         if self.matcher.is_stopped():
             return None
         encode = None if tokenizer is None else lambda text: tokenizer.encode(text, add_special_tokens=False)
@@ -307,7 +310,7 @@ class Grammar(BaseGrammarObject):
                 walker.accept_all(suffix)
             tokens = walker.forced([*self._taken, *suffix], encode=encode).tokens
         except LimitError:
-            # Nobody needs to jump. The mask will say what is to be said about the limit.
+            # Jumping is optional. The next mask reports the limit.
             return None
         text = walker.vocabulary.decode(tokens or []).decode()
         return (suffix, text) if suffix or text else None
@@ -316,7 +319,7 @@ class Grammar(BaseGrammarObject):
         return helper[1], -1
 
     def jump_and_retokenize(self, old_output_ids: list[int], new_output_ids: list[int], next_state: int) -> None:
-        """Exchange the tokens that differ."""
+        """Replaces the tokens that differ."""
         same = 0
         while same < min(len(old_output_ids), len(new_output_ids)) and old_output_ids[same] == new_output_ids[same]:
             same += 1
@@ -327,7 +330,8 @@ class Grammar(BaseGrammarObject):
 
 
 def _spelled(vocabulary: Vocabulary, completes: bytes) -> list[int] | None:
-    """Tokens that are these bytes, which are the end of a character: one token, or one for each byte. ``None`` if there are no such tokens."""
+    """Returns tokens for these bytes, which are the end of a character: one token, or one for each byte. ``None`` if
+    there are no such tokens."""
     by_bytes = _short_tokens(vocabulary)
     if completes in by_bytes:
         return [by_bytes[completes]]
@@ -337,17 +341,17 @@ def _spelled(vocabulary: Vocabulary, completes: bytes) -> list[int] | None:
 
 @functools.lru_cache(maxsize=4)
 def _short_tokens(vocabulary: Vocabulary) -> dict[bytes, int]:
-    """The tokens that can be the end of a character."""
+    """Returns the tokens that can be the end of a character."""
     spelled = ((vocabulary.token_bytes(token), token) for token in range(vocabulary.size))
     return {text: token for text, token in spelled if 1 <= len(text) <= 3 and all(byte >= 0x80 for byte in text)}
 
 
 def _with_schemas(text: str) -> str:
-    """A structural tag in which every schema is one: SGLang writes null for a tool without parameters, and means any."""
+    """Replaces null schemas in a structural tag: SGLang writes null for a tool without parameters, meaning any."""
     try:
         tag = json.loads(text)
     except (ValueError, RecursionError):
-        # Compiling says what is wrong with it.
+        # Compiling reports the error.
         return text
     open_parts = [tag]
     while open_parts:

@@ -1,6 +1,6 @@
-"""maskwright in the shape that sglang-jax calls: a backend with a cache, and grammars with masks of NumPy.
+"""A backend with a cache, and grammars with NumPy masks, in the form that sglang-jax uses.
 
-sglang-jax chooses its backend by name and has no place for another, so this module is for those who put it there in their copy:
+sglang-jax selects its backend by name and cannot be extended, so this module is for users who patch their copy:
 
 ::
 
@@ -11,11 +11,12 @@ sglang-jax chooses its backend by name and has no place for another, so this mod
 
 The classes have the methods of its ``BaseGrammarBackend`` and ``BaseGrammarObject``, and import nothing of it.
 
-Its scheduler knows an invalid grammar by one object, ``INVALID_GRAMMAR_OBJ``, of which it asks a copy first; that object has no copies, and the scheduler would end there. So where
-sglang-jax is loaded, that object is what we answer with, and it is made to be its own copy. The message is logged: the scheduler has no place for it.
+Its scheduler recognizes an invalid grammar by one object, ``INVALID_GRAMMAR_OBJ``, which it first copies. That object
+has no ``copy``, so the scheduler would crash. So if sglang-jax is loaded, this module returns that object for invalid
+grammars, and makes it its own copy. The message is logged, because the scheduler has no place for it.
 
-Two things are different on purpose. A grammar that comes from the cache is a new one, so two requests with one text do not write into each other's.
-And masks begin with everything allowed, so that rows without a grammar are free.
+There are two deliberate differences. A grammar from the cache is a new object, so two requests with the same text do
+not share state. And masks initially allow everything, so that rows without a grammar are free.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _KINDS = {"json": "json_schema", "regex": "regex", "ebnf": "grammar", "structura
 
 
 class InvalidGrammar:
-    """What is in the place of a grammar that could not be compiled, where sglang-jax is not loaded."""
+    """Replaces a grammar that could not be compiled if sglang-jax is not loaded."""
 
     def __init__(self, error_message: str) -> None:
         self.error_message = error_message
@@ -54,7 +55,7 @@ class InvalidGrammar:
 
 
 class Grammar:
-    """One request: a matcher under sglang-jax's names."""
+    """One request: a matcher with the interface of sglang-jax."""
 
     def __init__(self, compiled: CompiledConstraint, matcher: Matcher) -> None:
         self.finished = False
@@ -63,7 +64,8 @@ class Grammar:
         self._met: LimitError | None = None
 
     def accept_token(self, token: int) -> None:
-        """Take a token; what comes behind the end is passed over. Raises ``ValueError`` if it may not come, or if there was no mask for it within the limits."""
+        """Accepts a token. Tokens after the end are ignored. Raises ``ValueError`` if the token is not allowed, or
+        if its mask exceeded a limit."""
         if self._met is not None:
             raise self._met
         if not self.matcher.is_terminated():
@@ -86,7 +88,7 @@ class Grammar:
 
 
 class Backend:
-    """Compiles the requests of a server, each text once."""
+    """Compiles the requests of a server, each text only once."""
 
     def __init__(self, vocabulary: Vocabulary, num_threads: int = 4, options: JsonOptions | None = None) -> None:
         self._compiler = compiler(vocabulary, workers=num_threads)
@@ -98,7 +100,7 @@ class Backend:
         self._invalid = _their_invalid_grammar()
 
     def get_cached_or_future_value(self, key: tuple[str, str]) -> tuple[Any, bool]:
-        """A grammar at its beginning and true, or a future of one and false."""
+        """Returns a grammar at its beginning and true, or a future of one and false."""
         if key in self._cache:
             return self._cache[key].copy(), True
         future: Future = self._executor.submit(self._compile, *key)
@@ -125,7 +127,7 @@ class Backend:
             logger.warning("a grammar of type %s was refused: %s", kind, error)
             return InvalidGrammar(str(error)) if self._invalid is None else self._invalid
         except Exception as error:
-            # What is raised here ends the scheduler, and with it all other requests.
+            # An exception here would end the scheduler, and with it all other requests.
             logger.exception("a grammar of type %s cannot be compiled", kind)
             return InvalidGrammar(f"{type(error).__name__}: {error}") if self._invalid is None else self._invalid
         if self._cache_file is not None:
@@ -136,15 +138,15 @@ class Backend:
 def create(
     tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None = None, options: JsonOptions | None = None
 ) -> Backend:
-    """The backend of a server, for its tokenizer."""
+    """Creates the backend of a server for its tokenizer."""
     eos = sorted(eos_token_ids) if eos_token_ids else None
-    # What sglang-jax makes of tiktoken has the encoding inside.
+    # sglang-jax's wrapper of tiktoken contains the encoding.
     inner = getattr(tokenizer, "tokenizer", tokenizer)
     return Backend(Vocabulary.from_tokenizer(inner, eos=eos, size=vocab_size), options=options)
 
 
 def _their_invalid_grammar() -> Any:
-    """The object by which sglang-jax knows an invalid grammar, if it is loaded; with copies."""
+    """Returns the object that sglang-jax recognizes as an invalid grammar, if it is loaded, and adds ``copy`` to it."""
     invalid = getattr(sys.modules.get("sgl_jax.srt.constrained.base_grammar_backend"), "INVALID_GRAMMAR_OBJ", None)
     if invalid is not None:
         invalid.copy = lambda: invalid

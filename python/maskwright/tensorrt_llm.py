@@ -1,8 +1,9 @@
-"""maskwright in the shape that TensorRT-LLM's PyTorch backend calls: a factory of matchers.
+"""A factory of matchers in the form that TensorRT-LLM's PyTorch backend uses.
 
-TensorRT-LLM chooses between two backends by name and has no place for a third, so this module is for those who build the executor themselves, or who
-replace ``GrammarMatcherFactory`` in their copy. It imports nothing of TensorRT-LLM: the classes have its methods, and the request is anything with
-``guide_type`` and ``guide`` (its ``GuidedDecodingParams``).
+TensorRT-LLM selects one of two backends by name and cannot be extended, so this module is for users who build the
+executor themselves, or who replace ``GrammarMatcherFactory`` in their copy. It imports nothing of TensorRT-LLM: the
+classes have its methods, and the request is any object with ``guide_type`` and ``guide`` (its
+``GuidedDecodingParams``).
 
 ::
 
@@ -22,7 +23,7 @@ from .errors import ConstraintError
 
 __all__ = ["GrammarMatcher", "MatcherFactory"]
 
-# By the names of TensorRT-LLM's GuideType.
+# The names of TensorRT-LLM's GuideType.
 _KINDS = {
     "JSON": "json",
     "JSON_SCHEMA": "json_schema",
@@ -33,7 +34,7 @@ _KINDS = {
 
 
 class MatcherFactory:
-    """Makes matchers for the requests of one model."""
+    """Creates matchers for the requests of one model."""
 
     def __init__(
         self, vocabulary: Vocabulary, stop_token_ids: Sequence[int] | None = None, options: JsonOptions | None = None
@@ -43,7 +44,7 @@ class MatcherFactory:
         self._options = options
 
     def create(self, params: Any) -> GrammarMatcher:
-        """A matcher for a request. Raises ``ConstraintError`` if it cannot be compiled."""
+        """Creates a matcher for a request. Raises ``ConstraintError`` if it cannot be compiled."""
         name = getattr(params.guide_type, "name", params.guide_type)
         if name not in _KINDS:
             raise ConstraintError(f"there is no kind of guide {name!r}; known are {', '.join(_KINDS)}")
@@ -52,13 +53,13 @@ class MatcherFactory:
 
 
 class GrammarMatcher:
-    """One request: a matcher under TensorRT-LLM's names."""
+    """One request: a matcher with the interface of TensorRT-LLM."""
 
     def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
 
     def accept_token(self, token_id: int) -> bool:
-        """Take a token, and say whether it could be."""
+        """Accepts a token; returns whether it was allowed."""
         return self.matcher.try_accept(token_id)
 
     def rollback(self, num_tokens: int) -> None:

@@ -1,4 +1,4 @@
-"""Tool calls: from the tools of a request to a constraint, and from what was written to events.
+"""Tool calls: converts the tools of a request to a constraint, and the written text to events.
 
 >>> import maskwright as mw
 >>> city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -35,12 +35,12 @@ def constraint(
     any_order: bool = False,
     **options: Any,
 ) -> Constraint:
-    """What a model that writes in a format may write. This is ``ToolFormat.constraint``.
+    """Returns a constraint for what a model may write in a format. This is ``ToolFormat.constraint``.
 
     * ``choice``: ``auto``, ``none``, ``required``, ``{"name": …}`` for one tool once, or ``{"allowed": […], "required": …}``.
-    * ``one_call``: no more than one call.
+    * ``one_call``: at most one call.
     * ``thinking``: ``optional``, ``off``, ``required``, or ``begun`` if the prompt ends inside the reasoning.
-    * ``answer``: what an answer without calls must look like, as a format of structural tags.
+    * ``answer``: the format of an answer without calls, in the notation of structural tags.
     * ``any_order``: arguments in any order.
 
     Further options are those of :func:`maskwright.structural_tag`.
@@ -57,7 +57,7 @@ def constraint(
 
 
 def tag_text(tag: Any) -> str:
-    """A structural tag as JSON text."""
+    """Returns a structural tag as JSON text."""
     if isinstance(tag, Constraint):
         if tag.kind != "structural_tag":
             raise ConstraintError(f"what is read is a structural tag, and this is a constraint of kind {tag.kind}")
@@ -78,7 +78,7 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choice(choice: str | Mapping[str, Any]) -> Any:
-    # As OpenAI's API has it: {"type": "function", "function": {"name": …}}.
+    # The notation of OpenAI's API: {"type": "function", "function": {"name": …}}.
     if isinstance(choice, Mapping) and isinstance(choice.get("function"), Mapping):
         return {"name": choice["function"].get("name")}
     return dict(choice) if isinstance(choice, Mapping) else choice

@@ -1,6 +1,6 @@
-"""Masks in tensors of PyTorch, with the three calls that everybody knows: allocate, fill, apply.
+"""Masks in tensors of PyTorch, with the three usual functions: allocate, fill, apply.
 
-Masks are filled on the CPU, where tensors are written in place. They are applied where the logits are.
+Masks are filled on the CPU, where tensors are written in place. They are applied on the device of the logits.
 
 >>> import torch
 >>> import maskwright as mw
@@ -37,19 +37,19 @@ _WORDS = (torch.int32,) + ((torch.uint32,) if hasattr(torch, "uint32") else ())
 
 
 def get_bitmask_shape(batch_size: int, vocab_size: int) -> tuple[int, int]:
-    """Rows, and words of 32 bits in each."""
+    """Returns the number of rows, and of 32-bit words in each row."""
     return batch_size, (vocab_size + 31) // 32
 
 
 def allocate_token_bitmask(batch_size: int, vocab_size: int, *, pin_memory: bool | None = None) -> torch.Tensor:
-    """Rows of masks that allow everything, on the CPU; in pinned memory where there is a GPU to copy to."""
+    """Creates rows of masks that allow everything, on the CPU; in pinned memory if there is a GPU to copy to."""
     if pin_memory is None:
         pin_memory = torch.cuda.is_available()
     return torch.full(get_bitmask_shape(batch_size, vocab_size), -1, dtype=torch.int32, pin_memory=pin_memory)
 
 
 def reset_token_bitmask(bitmask: torch.Tensor) -> None:
-    """Allows everything again."""
+    """Makes the masks allow everything again."""
     bitmask.fill_(-1)
 
 
@@ -59,7 +59,7 @@ def fill_next_token_bitmask(matcher: Matcher, bitmask: torch.Tensor, index: int 
 
 
 def fill_next_token_bitmask_par(matchers: Iterable[tuple[Matcher, int]], bitmask: torch.Tensor) -> None:
-    """Writes the masks of many matchers in parallel, each into the row that stands with it."""
+    """Writes the masks of many matchers in parallel, each into the row that is paired with it."""
     pairs = list(matchers)
     fill_masks([matcher for matcher, _ in pairs], bitmask, [row for _, row in pairs])
 
@@ -67,8 +67,8 @@ def fill_next_token_bitmask_par(matchers: Iterable[tuple[Matcher, int]], bitmask
 def apply_token_bitmask_inplace(
     logits: torch.Tensor, bitmask: torch.Tensor, indices: Sequence[int] | torch.Tensor | None = None
 ) -> None:
-    """Writes −∞ into the logits of forbidden tokens. With ``indices`` only these rows are changed, each by the mask's row of the same number. A logit
-    beyond the mask is forbidden."""
+    """Writes −∞ into the logits of forbidden tokens. With ``indices`` only these rows are changed, each by the mask
+    row of the same index. Logits beyond the mask are forbidden."""
     if bitmask.dtype not in _WORDS:
         raise TypeError(f"the elements of a mask must be 32-bit integers, and these are {bitmask.dtype}")
     if logits.device != bitmask.device:
@@ -89,7 +89,8 @@ def apply_token_bitmask_inplace(
 def apply_by_torch(
     logits: torch.Tensor, bitmask: torch.Tensor, indices: Sequence[int] | torch.Tensor | None = None
 ) -> None:
-    """The same in plain operations of PyTorch, for every device and type: the definition that kernels are compared with."""
+    """Does the same with plain operations of PyTorch, for every device and type. Kernels are compared with this
+    definition."""
     if logits.dim() != bitmask.dim() or (indices is None and logits.shape[:-1] != bitmask.shape[:-1]):
         raise ValueError(f"logits of shape {tuple(logits.shape)} and a mask of shape {tuple(bitmask.shape)} do not go together")
     if indices is not None:

@@ -1,4 +1,4 @@
-"""maskwright in ``generate`` of Hugging Face transformers.
+"""Constraints for ``generate`` of Hugging Face transformers.
 
 ::
 
@@ -6,27 +6,31 @@
     processor = LogitsProcessor(compiler.compile(mw.regex("[0-9]+")))
     model.generate(**inputs, logits_processor=[processor])
 
-The whole of it is ``examples/python/transformers_model.py``.
+The complete program is ``examples/python/transformers_model.py``.
 
-``generate`` tells a processor nothing but the tokens so far and the scores of the next one. Everything else is found out:
+``generate`` passes a processor only the tokens so far and the scores of the next one. The processor finds out
+everything else:
 
-* **Where the prompt ends.** At the first call: all that is there is prompt, padding on the left included. A call with another prompt, with no
-  more than the prompt, or with more than one new token begins anew, so a processor may be used again. Only a text that was cut off and is given
-  back as a prompt, exactly as it is, goes on where it was; ``reset()`` prevents that.
-* **Whose row it is.** With several prompts a list of constraints has one for each, ``None`` for free text. ``generate`` makes equally many rows of each
-  prompt, one after the other, for beams or for several answers.
-* **Which state a row is in.** Beam search exchanges rows between two calls, and assisted generation goes back. So a state is not kept for a
-  row but for a *prefix*: the tokens that were written. A row looks for the state of its tokens without the last one, forks it if other
-  rows want it, too, and takes the last token. If there is none it goes back, or forward, from the one with the longest common beginning.
+* **Where the prompt ends.** At the first call, all tokens are the prompt, including padding on the left. A call with
+  another prompt, with only the prompt, or with more than one new token starts over, so a processor can be used again.
+  Only a text that was cut off and is passed as a prompt, without any change, continues where it was; ``reset()``
+  prevents that.
+* **Which constraint a row has.** With several prompts a list has one constraint for each, ``None`` for free text.
+  ``generate`` makes the same number of rows for each prompt, one after the other, for beams or for several answers.
+* **Which state a row is in.** Beam search exchanges rows between two calls, and assisted generation goes back. So a
+  state does not belong to a row but to a *prefix*: the tokens that were written. A row looks for the state of its
+  tokens without the last one, forks it if other rows need it, too, and accepts the last token. If there is none, it
+  starts from the state with the longest common prefix.
 
-A row that meets a limit of the engine (``LimitError``) ends, and the others go on: nothing but the end may come there, ``failures`` has the error by row, and a warning tells
-it. If no other row is left, the error is raised.
+A row that exceeds a limit of the engine (``LimitError``) ends, and the others continue: only the end may come there,
+``failures`` has the error by row, and a warning reports it. If no other row is left, the error is raised.
 
-It is for transformers 5. In version 4 the beams of a prompt that is done go on with padding, which cannot be told from a token that overruled the mask, so beam search raises ``TokenError``; prompt lookup
-does not work there either.
+This is for transformers 5. In version 4 the beams of a finished prompt continue with padding, which cannot be
+distinguished from a token that overruled the mask, so beam search raises ``TokenError``; prompt lookup does not work
+there either.
 
-Behind the end of a text only the end may come, and ``generate`` fills such rows up anyway. Beams that were chosen for want of better ones, with a
-score of minus infinity, get nothing but that again.
+After the end of a text only the end may come; ``generate`` pads such rows in any case. Beams that were selected for
+lack of better ones, with a score of minus infinity, get only that again.
 """
 
 from __future__ import annotations
@@ -50,7 +54,8 @@ Tokens = tuple[int, ...]
 
 
 def vocabulary(model: Any, tokenizer: Any) -> Vocabulary:
-    """The vocabulary of a model: the tokens of its tokenizer, as wide as its scores, ended by what ends its generation."""
+    """Returns the vocabulary of a model: the tokens of its tokenizer, as wide as its scores, with the tokens that
+    end its generation."""
     config = model.config.get_text_config()
     eos = model.generation_config.eos_token_id
     return Vocabulary.from_tokenizer(tokenizer, eos=tokenizer.eos_token_id if eos is None else eos, size=config.vocab_size)
@@ -59,14 +64,18 @@ def vocabulary(model: Any, tokenizer: Any) -> Vocabulary:
 class LogitsProcessor(transformers.LogitsProcessor):
     """Allows only what the constraints allow.
 
-    ``constraints`` is one for all prompts, or a list with one for each; ``None`` stands for free text. ``stop_tokens`` end a text in place of the
-    vocabulary's. With ``budget`` a text is complete within so many tokens, the end included: pass ``max_new_tokens``.
+    ``constraints`` is one constraint for all prompts, or a list with one for each; ``None`` means free text.
+    ``stop_tokens`` replace the vocabulary's tokens that end a text. With ``budget`` a text is complete within this many
+    tokens, including the end: pass ``max_new_tokens``.
 
-    With ``mass`` the processor notes where the constraint fights the model: ``masses`` has, for each token of the present generation, the logarithm of the model's probability of all allowed
-    tokens, one for each row, and not a number for rows without a constraint and behind the end. ``torch.stack(masses).nansum(0)`` is the sum. Processors before this one count as the model.
+    With ``mass`` the processor records where the constraint contradicts the model: ``masses`` has, for each token of
+    the current generation, the logarithm of the model's probability of all allowed tokens, one for each row, and NaN
+    for rows without a constraint and after the end. ``torch.stack(masses).nansum(0)`` is the sum. Processors before
+    this one count as part of the model.
     """
 
-    # Continuous batching hands over rows of many requests without saying which, so a state cannot be found. This makes it say that it drops us.
+    # Continuous batching passes rows of many requests without their identity, so a state cannot be found. With this
+    # flag, transformers reports that it drops the processor.
     supports_continuous_batching = False
 
     def __init__(
@@ -85,20 +94,20 @@ class LogitsProcessor(transformers.LogitsProcessor):
         self._budget = budget
         self._generation: _Generation | None = None
         self._has_mass = mass
-        #: With ``mass``, a tensor for each token of the present generation.
+        #: With ``mass``, a tensor for each token of the current generation.
         self.masses: list[torch.Tensor] = []
-        #: The rows of the present generation that ended at a limit, and the error of each. Their texts are not complete.
+        #: The rows of the current generation that ended at a limit, each with its error. Their texts are not complete.
         self.failures: dict[int, LimitError] = {}
-        # What is wrong with the arguments is said here, and not in the middle of a generation.
+        # Reports invalid arguments here, and not in the middle of a generation.
         for compiled in self._constraints:
             self._start(compiled)
 
     def reset(self) -> None:
-        """Begin anew with the next call. It is rarely needed: another prompt does it, too."""
+        """Starts over with the next call. This is rarely needed, because another prompt has the same effect."""
         self._generation = None
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        """The scores, with minus infinity for what may not come next."""
+        """Returns the scores with minus infinity for tokens that may not come next."""
         if self._generation is None or not self._generation.goes_on(input_ids):
             self._generation = _Generation(self._groups(input_ids), input_ids)
             self.failures = {}
@@ -113,7 +122,7 @@ class LogitsProcessor(transformers.LogitsProcessor):
         return masked
 
     def _tell(self, failures: dict[int, LimitError], rows: int) -> None:
-        """Say which rows have ended at a limit. Beams exchange rows, so all of them are said anew."""
+        """Warns about rows that have ended at a limit. Beams exchange rows, so all of them are listed again."""
         new = [row for row in failures if row not in self.failures]
         self.failures = failures
         if new and len(failures) == rows:
@@ -122,10 +131,10 @@ class LogitsProcessor(transformers.LogitsProcessor):
             warnings.warn(f"row {row} ends here, and its text is not complete: {failures[row]}", RuntimeWarning, stacklevel=4)
 
     def _groups(self, prompts: torch.Tensor) -> list[_Group]:
-        """Which rows belong to a prompt, and their states, at the beginning."""
+        """Groups the rows by prompt at the beginning, with their states."""
         rows = prompts.shape[0]
         if self._is_one_for_all:
-            # Rows of one prompt follow each other.
+            # Rows of the same prompt are adjacent.
             ends = [row for row in range(1, rows) if not torch.equal(prompts[row], prompts[row - 1])] + [rows]
             ranges = [range(first, end) for first, end in zip([0, *ends], ends)]
             return [(one, _Prefixes(self._start(self._constraints[0]))) for one in ranges]
@@ -144,7 +153,7 @@ class LogitsProcessor(transformers.LogitsProcessor):
 
     @staticmethod
     def _masked(scores: torch.Tensor, states: dict[int, _State | None]) -> torch.Tensor:
-        """A copy of the scores with the masks applied, each to its row."""
+        """Returns a copy of the scores with each state's mask applied to its row."""
         out = scores.clone()
         if states:
             mask = _masks(list(states.values()), pin_memory=scores.is_cuda)
@@ -154,14 +163,14 @@ class LogitsProcessor(transformers.LogitsProcessor):
 
 
 def _mass(scores: torch.Tensor, masked: torch.Tensor, without: list[int]) -> torch.Tensor:
-    """The logarithm of the share that the masked scores have of all; not a number for some rows."""
+    """Returns the logarithm of the share that the masked scores have; NaN for the rows in ``without``."""
     mass = torch.logsumexp(masked.float(), -1) - torch.logsumexp(scores.float(), -1)
     mass[without] = float("nan")
     return mass
 
 
 class _State:
-    """A matcher behind a text, and the limit that it met there, if it did."""
+    """A matcher after a text, and the limit that it exceeded there, if any."""
 
     __slots__ = ("failure", "matcher")
 
@@ -173,11 +182,11 @@ class _State:
         return _State(self.matcher.fork(), self.failure)
 
     def is_over(self) -> bool:
-        """Can nothing but the end follow?"""
+        """Whether only the end can follow."""
         return self.failure is not None or self.matcher.is_terminated()
 
     def take(self, tokens: Tokens) -> bool:
-        """Take tokens until the text ends; what comes then is padding."""
+        """Accepts tokens until the text ends; further tokens are padding."""
         for token in tokens:
             if self.is_over():
                 return True
@@ -190,7 +199,8 @@ class _State:
 
 
 def _masks(states: list[_State | None], pin_memory: bool) -> torch.Tensor:
-    """A mask for each state. Behind the end, and behind a limit, comes the end; where there is no state nothing comes."""
+    """Returns a mask for each state. After the end, and after a limit, only the end is allowed; without a state
+    nothing is."""
     words = max((state.matcher.vocabulary.words for state in states if state), default=1)
     mask = torch.zeros(len(states), words, dtype=torch.int32, pin_memory=pin_memory)
     # Rows that share a state share a matcher, and a matcher fills one row at a time.
@@ -227,18 +237,19 @@ class _Generation:
 
     @property
     def prompt(self) -> int:
-        """The tokens of a prompt, padding included."""
+        """The number of tokens of a prompt, including padding."""
         return self._prompts.shape[1]
 
     def goes_on(self, input_ids: torch.Tensor) -> bool:
-        """Are these the rows of a later step? They have the same prompts, something behind them, and at most one token that is new."""
+        """Whether these are the rows of a later step: the same prompts, something after them, and at most one new
+        token."""
         rows, prompt = self._prompts.shape
         if input_ids.shape[0] != rows or not prompt < input_ids.shape[1] <= self._longest + 1:
             return False
         return torch.equal(input_ids[:, :prompt], self._prompts)
 
     def advance(self, input_ids: torch.Tensor) -> dict[int, _State | None]:
-        """A state for each row that has a constraint, in order; ``None`` where nothing can follow."""
+        """Returns a state for each row that has a constraint, in order; ``None`` if nothing can follow."""
         self._longest = max(self._longest, input_ids.shape[1])
         texts = [tuple(text) for text in input_ids[:, self._prompts.shape[1] :].tolist()]
         found: dict[int, _State | None] = {}
@@ -248,15 +259,16 @@ class _Generation:
 
 
 class _Prefixes:
-    """States by what was written, for rows that may exchange their texts."""
+    """States by the text that was written, for rows that may exchange their texts."""
 
     def __init__(self, start: Matcher) -> None:
-        # Kept as it is; texts are written by its forks.
+        # This matcher does not change; its forks follow the texts.
         self._start = start
         self._states: dict[Tokens, _State] = {}
 
     def advance(self, texts: list[Tokens]) -> list[_State | None]:
-        """The state behind each text. Equal texts share one; ``None`` is behind a text that the constraint does not allow."""
+        """Returns the state after each text. Equal texts share a state; it is ``None`` if the constraint does not
+        allow the text."""
         states: dict[Tokens, _State | None] = {}
         wanted = Counter(text[:-1] for text in set(texts))
         for text in texts:
@@ -274,19 +286,19 @@ class _Prefixes:
 
     def _behind(self, text: Tokens, is_last: bool) -> _State | None:
         if text in self._states:
-            # Asked again about the same place.
+            # A repeated query for the same text.
             return self._states[text]
         if not text:
             return _State(self._start.fork())
         before = self._states.get(text[:-1])
         if before is not None:
-            # PERF: nearly always the only row that goes on from there.
+            # PERF: nearly always this is the only row that continues from there.
             state = before if is_last else before.fork()
             return state if state.take(text[-1:]) else None
         return self._replay(text)
 
     def _replay(self, text: Tokens) -> _State | None:
-        """From the state that has most in common with the text, back and forth."""
+        """Starts from the state with the longest common prefix, and moves back and forward."""
         nearest, common = (), 0
         for known in self._states:
             shared = _common(known, text)
@@ -296,19 +308,19 @@ class _Prefixes:
             matcher = self._start.fork()
         else:
             matcher = self._states[nearest].matcher.fork()
-            # Behind the end, and behind a limit, tokens were passed by, not taken.
+            # After the end, and after a limit, tokens were ignored and not accepted.
             matcher.rollback(max(0, matcher.steps - common))
             common = min(common, matcher.steps)
         state = _State(matcher)
         return state if state.take(text[common:]) else None
 
 
-# The rows of a prompt, and what was written in them.
+# The rows of a prompt, and the states of the texts in them.
 _Group = tuple[range, _Prefixes]
 
 
 def _common(one: Tokens, other: Tokens) -> int:
-    """How many tokens two texts begin with in common."""
+    """Returns the length of the longest common prefix."""
     for at, (left, right) in enumerate(zip(one, other)):
         if left != right:
             return at
@@ -316,10 +328,12 @@ def _common(one: Tokens, other: Tokens) -> int:
 
 
 class WeightedLogitsProcessor(LogitsProcessor):
-    """Allows only what the constraints allow, and lets weighted grammars say what they like: adds ``lambda_`` · log P(token | text so far).
+    """Allows only what the constraints allow, and adds the weights of weighted grammars to the scores: ``lambda_`` ·
+    log P(token | text so far).
 
-    Only the ``top_k`` best allowed tokens of a row are scored, and the others are left out; with 0 all are scored, which takes its time. Constraints without probabilities, and free text, stay as they are. The other arguments are those
-    of :class:`LogitsProcessor`.
+    Only the ``top_k`` best allowed tokens of a row are scored, and all others are dropped; with 0 all are scored, which
+    is slow. Constraints without probabilities, and free text, are not changed. The other arguments are those of
+    :class:`LogitsProcessor`.
     """
 
     def __init__(
@@ -336,7 +350,8 @@ class WeightedLogitsProcessor(LogitsProcessor):
         self._scorers = [None if one is None or one.pcfg is None else Scorers(one, self._stops) for one in self._constraints]
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        """The scores, with minus infinity for what may not come next or is not among the best, and what the grammar thinks of the rest."""
+        """Returns the scores, with minus infinity for tokens that may not come next or are not among the best, and
+        with the grammar's weights added to the others."""
         masked = super().__call__(input_ids, scores)
         if self._lambda == 0.0:
             return masked

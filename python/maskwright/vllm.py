@@ -1,16 +1,17 @@
-"""maskwright inside vLLM (0.32).
+"""A structured-output backend for vLLM (0.32).
 
-Installed next to vLLM, the package announces itself as a general plug-in, which vLLM calls in every process that it starts. The plug-in does
-nothing until it is asked to:
+If the package is installed next to vLLM, it registers as a general plug-in, which vLLM calls in every process that it
+starts. The plug-in does nothing unless it is enabled:
 
 ::
 
     MASKWRIGHT_VLLM=1 vllm serve MODEL             # or VLLM_PLUGINS=maskwright
 
-Then every structured output of that server is ours: ``structured_outputs`` and ``response_format`` of requests, tools with structural tags, and
-``SamplingParams.structured_outputs`` in programs. In a program, ``maskwright.vllm.install()`` before the first request does the same.
+All structured outputs of that server are then ours: ``structured_outputs`` and ``response_format`` of requests, tools
+with structural tags, and ``SamplingParams.structured_outputs`` in programs. In a program, ``maskwright.vllm.install()``
+before the first request has the same effect.
 
-vLLM has no place for a backend that it does not know, so seven of its methods are replaced:
+vLLM cannot be extended with further backends, so seven of its methods are replaced:
 
 ==============================================  ======================================================================
 ``SamplingParams._validate_structured_outputs``  in the server: a request is read by us, and refused with our message
@@ -22,14 +23,17 @@ vLLM has no place for a backend that it does not know, so seven of its methods a
 ``…Request.to_beam_search_params``              in the server: beams are refused for requests with a structure, which vLLM drops
 ==============================================  ======================================================================
 
-Everything else is vLLM's: the threads that compile, the buffer of masks and who applies it, speculation, reasoning. A backend that is set in
-``--structured-outputs-config`` makes no difference.
+Everything else is vLLM's: the threads that compile, the buffer of masks and its use, speculation, reasoning. A backend
+that is set in ``--structured-outputs-config`` has no effect.
 
-``grammar_bitmask`` lets vLLM decide which row belongs to which request and which draft, and writes down the rows that it asks for. Then all requests without drafts are filled by one call, on
-our threads, and each request with drafts by one call for its whole chain.
+In ``grammar_bitmask`` vLLM still decides which row belongs to which request and which draft; we only record the rows
+that it requests. Then one call on our threads fills the rows of all requests without drafts, and for each request with
+drafts one call fills its whole chain.
 
-With speculation by ``ngram`` or ``suffix`` a text without a choice is taken by drafts: where the engine has fewer of them than it may have, those behind them are the tokens that the tokenizer makes of the text that must come. These
-methods propose without probabilities, so whatever is proposed, the model's distribution stays what it is. Other methods come with probabilities of their own drafts, and there nothing is added.
+With speculation by ``ngram`` or ``suffix``, forced text is written by drafts: if the engine has fewer drafts than
+allowed, the tokenizer's tokens for the text that must come next are added. These methods propose without probabilities,
+so no proposal changes the model's distribution. Other methods have probabilities for their drafts, so nothing is added
+there.
 
 Environment variables of the server:
 
@@ -39,14 +43,16 @@ Environment variables of the server:
 ``MASKWRIGHT_FINISH=1``       ``max_tokens`` of a request is a budget: what is written is complete before they are spent. A request for which they are too few fails. A schema may say
                               so for itself: ``"x-maskwright": {"finish": true}``
 
-White space in JSON is tidy unless the request or the server says otherwise: nothing, a space, or a line break with an indentation. A schema may choose: ``"x-maskwright": {"whitespace": "flexible",
-"key_order": "any"}``.
+White space in JSON is tidy unless the request or the server says otherwise: nothing, a space, or a line break with an
+indentation. A schema can change it: ``"x-maskwright": {"whitespace": "flexible", "key_order": "any"}``.
 
-What is different for users: what cannot be enforced is refused with status 400 and the place in the schema, and not ignored; a grammar may be EBNF,
-GBNF or Lark; ``whitespace_pattern``, ``disable_any_whitespace`` and ``disable_additional_properties`` work for single requests.
+What is different for users: a constraint that cannot be enforced is refused with status 400 and the place in the
+schema, and not ignored; a grammar may be EBNF, GBNF or Lark; ``whitespace_pattern``, ``disable_any_whitespace`` and
+``disable_additional_properties`` work for single requests.
 
-A request whose mask or token meets a limit of the engine (``LimitError``) ends alone: the error is logged, its row of the batch allows nothing but the end, and vLLM is
-told that the token was refused, which ends the request with an error. If the text is complete there, it ends well.
+If a mask or token of a request exceeds a limit of the engine (``LimitError``), only that request ends: the error is
+logged, its row of the batch allows only the end, and the token is reported to vLLM as refused, which ends the request
+with an error. If the text is complete there, it ends normally.
 """
 
 from __future__ import annotations
@@ -96,11 +102,12 @@ _KINDS = {
 
 
 def install() -> None:
-    """Make maskwright the backend of all structured outputs in this process. A second call changes nothing."""
+    """Makes maskwright the backend of all structured outputs in this process. A second call has no effect."""
     if getattr(StructuredOutputManager, "_maskwright_is_installed", False):
         return
     StructuredOutputManager._maskwright_is_installed = True
-    # N.B. The originals are kept as closures, so that another plug-in which wraps these methods, before or after us, is called as well.
+    # N.B. Closures keep the originals, so that another plug-in that wraps these methods, before or after us, is called
+    # as well.
     grammar_init = StructuredOutputManager.grammar_init
     create_grammar = StructuredOutputManager._create_grammar
     grammar_bitmask = StructuredOutputManager.grammar_bitmask
@@ -112,7 +119,8 @@ def install() -> None:
             try:
                 self.backend = Backend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=vocab_size)
             except Exception as error:
-                # A tokenizer that cannot be read. The engine must live on, for requests without a structure; this one fails as if it could not be compiled.
+                # The tokenizer cannot be read. The engine must keep running for requests without a structure; this
+                # request fails as if it could not be compiled.
                 logger.exception("maskwright cannot be the backend of this model")
                 failed: Future[StructuredOutputGrammar] = Future()
                 failed.set_exception(error)
@@ -127,7 +135,7 @@ def install() -> None:
         try:
             return self.backend.compile_request(request)
         except Exception as error:
-            # The front end in Rust validates nothing, and tells its client no more than that something failed.
+            # The front end in Rust does not validate, and tells its client only that something failed.
             logger.error("request %s fails: %s", request.request_id, error)
             raise
 
@@ -169,7 +177,7 @@ def _replace_drafts() -> None:
         drafts = validate_tokens(self, request, spec_tokens)
         if not isinstance(self.backend, Backend) or not self.backend.drafts or not request.use_structured_output:
             return drafts
-        # What the model thinks is free, and no grammar knows what comes next there.
+        # Reasoning is unconstrained, and no grammar knows what comes next there.
         if self._get_constraint_bounds(request, ())[0] != 0:
             return drafts
         return self.backend.with_forced(request.structured_output_request.grammar, drafts)
@@ -181,7 +189,7 @@ def _replace_beams() -> None:
     try:
         from vllm.entrypoints.generate.beam_search.offline import BeamSearchOfflineMixin as Beams
     except ImportError:
-        # A version that has them elsewhere keeps a backend of its own for them.
+        # A version with this function elsewhere uses its own backend for beams.
         logger.warning("this version of vLLM has its beams elsewhere; LLM.beam_search is not ours")
         return
     init = Beams._init_beam_search_structured_output
@@ -197,7 +205,8 @@ def _replace_beams() -> None:
     Beams._init_beam_search_structured_output = our_init
 
 
-#: What asks for beams over HTTP. Only a process that serves has these modules, and before plug-ins are loaded; others need not import them.
+#: The request classes for beam search over HTTP. Only a serving process has imported these modules before plug-ins are
+#: loaded; others need not import them.
 _BEAM_REQUESTS = {
     "vllm.entrypoints.openai.chat_completion.protocol": "ChatCompletionRequest",
     "vllm.entrypoints.openai.completion.protocol": "CompletionRequest",
@@ -229,7 +238,7 @@ def _replace_validation() -> None:
     def our_validate(self: SamplingParams, model_config: Any, config: Any, tokenizer: Any) -> None:
         params = self.structured_outputs
         if config is None or params is None or tokenizer is None or model_config.is_diffusion:
-            # Nothing to validate, or what vLLM itself refuses, with its own words.
+            # There is nothing to validate, or vLLM itself refuses it with its own message.
             validate(self, model_config, config, tokenizer)
             return
         if params._backend is None:
@@ -258,12 +267,12 @@ class Backend(StructuredOutputBackend):
         grammar_spec: str,
         stop_token_ids: set[int] | None = None,
     ) -> Grammar:
-        """Compile a request for which only the options of the server count."""
+        """Compiles a request with only the options of the server."""
         options = _json_options(self.vllm_config.structured_outputs_config, None)
         return self._compile(constraint(_KINDS[request_type], grammar_spec, options, finishes=True), stop_token_ids)
 
     def compile_request(self, request: Any) -> Grammar:
-        """Compile a request with its own options."""
+        """Compiles a request with its own options."""
         params = request.structured_output_request.params
         wanted = _constraint(params, self.vllm_config.structured_outputs_config)
         sampling = request.sampling_params
@@ -277,12 +286,13 @@ class Backend(StructuredOutputBackend):
         return int(sampling.max_tokens)
 
     def _compile(self, wanted: Constraint, stop_token_ids: set[int] | None, budget: int | None = None) -> Grammar:
-        # An empty set means that nothing ends the output of the request, and then the text still has to end somehow.
+        # An empty set means that no token ends the output of the request. The text must still be able to end, so the
+        # defaults apply.
         stops = sorted(stop_token_ids) if stop_token_ids else None
         try:
             compiled = self.compiler.compile(wanted)
         except CompileTimeout as error:
-            # vLLM takes a TimeoutError for "not yet", and would ask again for ever.
+            # vLLM interprets a TimeoutError as "not yet", and would ask again forever.
             raise LimitError(str(error)) from error
         self._warned.tell(wanted, compiled)
         grammar = Grammar(compiled.matcher(stop_tokens=stops, budget=budget), self, budget)
@@ -291,7 +301,7 @@ class Backend(StructuredOutputBackend):
         return grammar
 
     def with_forced(self, grammar: Any, drafts: list[int]) -> list[int]:
-        """The drafts of a request, and behind them the tokens of what must come next, as many as there is room for."""
+        """Returns the drafts of a request, followed by the tokens that must come next, as far as there is room."""
         room = self.drafts - len(drafts)
         if room <= 0 or not isinstance(grammar, Grammar) or grammar.matcher.is_terminated():
             return drafts
@@ -305,11 +315,13 @@ class Backend(StructuredOutputBackend):
             forced = walker.forced([*grammar.taken, *drafts], encode=self._encode)
             tokens = forced.tokens or []
             if not tokens and not forced.completes:
-                # Text that the model has spelled as the tokenizer would not have done it leaves no token certain, ever. Drafts need not be: the text by itself, less its last token, which may be longer.
+                # If the model did not split the text as the tokenizer would, no further token is certain. But drafts
+                # need not be certain: use the tokens of the forced text alone, without the last one, which may be
+                # longer.
                 tokens = self._encode(forced.text)[:-1]
                 tokens = tokens[: walker.validate(tokens)]
         except LimitError:
-            # Nobody needs drafts.
+            # Drafts are optional.
             return drafts
         return [*drafts, *tokens[:room]]
 
@@ -318,23 +330,23 @@ class Backend(StructuredOutputBackend):
         return tokens
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
-        """As wide as the model, to the word: the buffers of the workers are."""
+        """Allocates rows as wide as the model, exactly like the buffers of the workers."""
         words = (self.vocab_size + 31) // 32
         return torch.full((max_num_seqs, words), -1, dtype=torch.int32, pin_memory=torch.cuda.is_available())
 
     def destroy(self) -> None:
-        """Saves what was learnt. Nothing is held that does not go away with the last reference."""
+        """Saves what was learnt. Everything else is freed with the last reference."""
         if self.cache_file is not None:
             self.cache_file.save()
 
 
 class Grammar(StructuredOutputGrammar):
-    """One request: a matcher under vLLM's names."""
+    """One request: a matcher with the interface of vLLM."""
 
     def __init__(self, matcher: Matcher, backend: Backend | None = None, budget: int | None = None) -> None:
         self.matcher = matcher
         self.budget = budget
-        # What was written: tokens of what must come are cut behind it.
+        # The accepted tokens; forced text is encoded after them.
         self.taken: list[int] = []
         self._backend = backend
 
@@ -343,7 +355,7 @@ class Grammar(StructuredOutputGrammar):
         return None if self._backend is None else self._backend.step
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
-        """Take the tokens, or none of them. What comes behind the end is passed over."""
+        """Accepts all of the tokens, or none. Tokens after the end are ignored."""
         step = self._step
         for taken, token in enumerate(tokens):
             if self.matcher.is_terminated():
@@ -368,11 +380,11 @@ class Grammar(StructuredOutputGrammar):
             return False
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
-        """The tokens, up to the first that may not come, or of which that is not known."""
+        """Returns the tokens up to the first one that is not allowed, or for which that is unknown."""
         try:
             return tokens[: self.matcher.validate(tokens)]
         except LimitError:
-            # Nobody needs drafts. Without them the token that meets the limit is one that was written, or none.
+            # Drafts are optional. Without them, only a token that was really written can exceed the limit.
             return []
 
     def rollback(self, num_tokens: int) -> None:
@@ -395,7 +407,8 @@ class Grammar(StructuredOutputGrammar):
 
 
 class BeamBackend(Backend):
-    """The backend of one search by beams. vLLM asks for a grammar for each beam in each step, and has it take all tokens of the beam; here that is a fork of the beam it came from, which takes one."""
+    """The backend of one beam search. vLLM requests a grammar for each beam in each step, and passes it all tokens
+    of the beam. Here that grammar is a fork of the parent beam, which accepts one token."""
 
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int, params: StructuredOutputsParams) -> None:
         super().__init__(vllm_config, tokenizer, vocab_size)
@@ -403,7 +416,7 @@ class BeamBackend(Backend):
         compiled = self.compiler.compile(wanted)
         self._warned.tell(wanted, compiled)
         self._start = compiled.matcher()
-        # The matchers of this step and of the one before, by what their beams have written.
+        # The matchers of this step and of the previous one, by the tokens that their beams have written.
         self._known: dict[tuple[int, ...], Matcher] = {}
 
     def compile_grammar(
@@ -412,11 +425,11 @@ class BeamBackend(Backend):
         grammar_spec: str,
         stop_token_ids: set[int] | None = None,
     ) -> BeamGrammar:
-        """A beam that has written nothing. What to write was said when the search began."""
+        """Returns a beam that has written nothing. The constraint was given when the search began."""
         return BeamGrammar(self, self._start)
 
     def behind(self, tokens: tuple[int, ...]) -> Matcher:
-        """The matcher of a beam that has written this."""
+        """Returns the matcher of a beam that has written these tokens."""
         if tokens in self._known:
             return self._known[tokens]
         parent = self._known.get(tokens[:-1])
@@ -437,14 +450,16 @@ class BeamGrammar(Grammar):
         self._beams = backend
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
-        """Go to where a beam stands. vLLM does not look at the answer, so a token that may not come is an error (``TokenError``)."""
+        """Moves to the state of a beam. vLLM ignores the result, so a token that is not allowed raises
+        ``TokenError``."""
         self.matcher = self._beams.behind(tuple(tokens))
         return True
 
 
 class _Step:
-    """The rows that vLLM asks for in one step, and the drafts between them. It walks the drafts of a request, asks for a row behind each, and goes back; all of it is written
-    down, and filled at the end. vLLM may ask from several threads, each for requests of its own."""
+    """The rows that vLLM requests in one step, and the drafts between them. vLLM walks the drafts of a request,
+    requests a row after each, and rolls back; all of it is recorded, and filled at the end. vLLM may use several
+    threads, each for its own requests."""
 
     def __init__(self) -> None:
         self._chains: dict[Grammar, _Chain] = {}
@@ -452,24 +467,24 @@ class _Step:
         self._mask: torch.Tensor | None = None
 
     def wanted(self, grammar: Grammar, mask: torch.Tensor, row: int) -> None:
-        """A row is to be filled with what may come at the place where the request stands."""
+        """Records a row to be filled with the mask for the current state of the request."""
         with self._lock:
             self._mask = mask
             self._chains.setdefault(grammar, _Chain()).rows.append(row)
 
     def accepted(self, grammar: Grammar, tokens: list[int]) -> None:
-        """The request has taken a draft."""
+        """Records that the request has accepted drafts."""
         with self._lock:
             self._chains.setdefault(grammar, _Chain()).tokens.append((list(tokens), len(self._chains[grammar].rows)))
 
     def refused(self, grammar: Grammar) -> None:
-        """A draft was refused, and vLLM copies the row before it at once."""
+        """A draft was refused, and vLLM copies the previous row at once."""
         chain = self._chains.get(grammar)
         if chain is not None and chain.rows and self._mask is not None:
             _log(fill_or_end(grammar.matcher, self._mask, chain.rows[-1]))
 
     def fill(self) -> None:
-        """Fill all rows. The requests are where they were before the step."""
+        """Fills all rows. The requests are then in the state before the step."""
         if self._mask is None:
             return
         mask, single = self._mask, []
@@ -490,19 +505,19 @@ class _Step:
                     _log(LimitError(rows[row]))
 
     def work_ahead(self) -> None:
-        """The rows are filled, and the model thinks."""
+        """Computes masks ahead. The rows are filled, and the model is computing."""
         ahead(grammar.matcher for grammar, chain in self._chains.items() if chain.rows and not grammar.matcher.is_terminated())
 
 
 class _Chain:
-    """The rows of one request in a step, and its drafts: each with the number of rows that were asked for before it."""
+    """The rows of one request in a step, and its drafts: each with the number of rows that were requested before it."""
 
     def __init__(self) -> None:
         self.rows: list[int] = []
         self.tokens: list[tuple[list[int], int]] = []
 
     def fill(self, matcher: Matcher, mask: torch.Tensor) -> None:
-        """Fill the rows: by one call if they are one behind the other with a draft between any two."""
+        """Fills the rows, with one call if they are consecutive with one draft between any two."""
         first, drafts = self.rows[0], self.tokens[: len(self.rows) - 1]
         plain = all(len(tokens) == 1 and before == at for at, (tokens, before) in enumerate(self.tokens, 1))
         if plain and fits(matcher, mask) and self.rows == list(range(first, first + len(drafts) + 1)):
@@ -510,7 +525,7 @@ class _Chain:
                 matcher.fill_draft_chain([token for (token,), _ in drafts], mask, first)
                 return
             except LimitError:
-                # One of the rows; it is found below.
+                # One of the rows has failed; the code below finds out which.
                 pass
         self._walk(matcher, mask)
 
@@ -521,7 +536,7 @@ class _Chain:
                 while tokens and tokens[0][1] <= asked:
                     walker.accept_all(tokens.pop(0)[0])
             except LimitError as error:
-                # Where the request stands behind this draft is not known, and so for the rows behind it.
+                # The state after this draft is unknown, and so are the rows after it.
                 _log(error)
                 for behind in self.rows[asked:]:
                     allow_end(matcher, mask, behind)
@@ -530,7 +545,8 @@ class _Chain:
 
 
 def _forced_drafts(vllm_config: Any) -> int:
-    """How many drafts a request may have, if they come from us as well: where drafts have no probabilities, and the scheduler says which are tried."""
+    """Returns the maximum number of drafts of a request, including ours. Drafts are only added if drafts have no
+    probabilities, and the scheduler decides which are tried."""
     speculation = getattr(vllm_config, "speculative_config", None)
     if speculation is None or speculation.method not in ("ngram", "suffix") or vllm_config.scheduler_config.async_scheduling:
         return 0
@@ -538,7 +554,8 @@ def _forced_drafts(vllm_config: Any) -> int:
 
 
 def _hold_to_budget(request: Any) -> None:
-    """A budget counts what a matcher takes, and a request may have spent tokens on reasoning that no matcher has seen."""
+    """Updates the budget of a request. A budget counts the tokens that a matcher accepts, and a request may have
+    spent tokens on reasoning that no matcher has seen."""
     grammar = request.structured_output_request.grammar
     if not isinstance(grammar, Grammar) or grammar.budget is None or grammar.matcher.is_terminated():
         return
@@ -548,7 +565,7 @@ def _hold_to_budget(request: Any) -> None:
     try:
         grammar.matcher.set_budget(left)
     except BudgetError as error:
-        # It was promised while there was less to write. What is left is written as far as it goes.
+        # The budget was sufficient when it was set. Now the text is written as far as possible.
         logger.warning("request %s: %s", request.request_id, error)
 
 
@@ -572,14 +589,14 @@ def _json_options(config: Any, params: StructuredOutputsParams | None) -> JsonOp
 
 
 def _check(params: StructuredOutputsParams, config: Any, tokenizer: Any) -> None:
-    """Refuse a request that the engine would refuse, while the client can still be told why."""
+    """Refuses a request that the engine would refuse, while the client can still get the reason."""
     if params.json_object is False:
         raise VLLMValidationError("json_object must be true; leave it out for output without a structure")
-    # Whoever built the parameters may have changed a field since.
+    # The creator of the parameters may have changed a field since.
     params.__post_init__()
     try:
         wanted = _constraint(params, config)
-        # Only tags name tokens, and only then is the vocabulary worth its second.
+        # Only tags refer to tokens, and only then is it worth a second to build the vocabulary.
         wanted.check(_vocabulary(tokenizer) if wanted.kind == "structural_tag" else None)
     except (Error, TypeError, ValueError) as error:
         raise VLLMValidationError(f"structured output: {error}") from error
@@ -590,7 +607,7 @@ _vocabularies_lock = threading.Lock()
 
 
 def _vocabulary(tokenizer: Any) -> Vocabulary:
-    """The vocabulary of a tokenizer, built once in a process."""
+    """Returns the vocabulary of a tokenizer, which is built once in a process."""
     with _vocabularies_lock:
         if tokenizer not in _vocabularies:
             _vocabularies[tokenizer] = Vocabulary.from_tokenizer(tokenizer)

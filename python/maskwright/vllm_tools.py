@@ -1,4 +1,5 @@
-"""Parsers of tool calls and of reasoning for vLLM (0.32): one spec is the constraint that a model writes under, and the reader of what it wrote.
+"""Parsers of tool calls and of reasoning for vLLM (0.32). One description is both the constraint for a model and the
+reader of what it wrote.
 
 ::
 
@@ -6,11 +7,13 @@
     MASKWRIGHT_VLLM=1 vllm serve MODEL --enable-auto-tool-choice --tool-call-parser maskwright_qwen3 --tool-parser-plugin "$FILE" \\
         --reasoning-parser maskwright_qwen3 --reasoning-parser-plugin "$FILE"
 
-There is a parser ``maskwright_NAME`` for each format of :class:`maskwright.ToolFormat`. A request with tools gets the structural tag of the format, whatever its ``tool_choice`` is, so that names and arguments are right by construction; what is written is
-read by the same tag.
+There is a parser ``maskwright_NAME`` for each format of :class:`maskwright.ToolFormat`. A request with tools gets the
+structural tag of the format, for every ``tool_choice``, so that names and arguments are always valid; the output is
+parsed by the same tag.
 
-There is a parser of reasoning of the same name where a format has markers for it. As with vLLM's own, the grammar begins behind the reasoning. Formats that write everything in messages or blocks (``harmony``, ``cohere``, ``kimi_k3``) have
-none; vLLM's own parsers know those.
+There is a parser of reasoning with the same name if the format has markers for reasoning. As with vLLM's own parsers,
+the grammar begins after the reasoning. Formats that write everything in messages or blocks (``harmony``, ``cohere``,
+``kimi_k3``) have none; vLLM's own parsers support those.
 """
 
 from __future__ import annotations
@@ -37,11 +40,11 @@ __all__ = ["PARSERS", "REASONING_PARSERS", "Parser", "Reasoning", "register"]
 
 
 class Parser(ToolParser):
-    """The parser of one format. A request has its own."""
+    """The parser of one format. Each request has its own."""
 
     #: The name of the format.
     format_name: str = ""
-    # The native format is written and read whatever the choice of a tool is.
+    # The native format is used for every choice of a tool.
     supports_required_and_named = False
 
     def __init__(self, tokenizer: Any, tools: Any = None) -> None:
@@ -49,7 +52,7 @@ class Parser(ToolParser):
         self._reader: StreamReader | None = None
 
     def adjust_request(self, request: Any) -> Any:
-        """The request with the structural tag of its tools, unless it has a tag of its own."""
+        """Returns the request with the structural tag of its tools, unless it already has a tag."""
         if not request.tools or request.tool_choice == "none":
             return request
         own = getattr(request, "structured_outputs", None)
@@ -62,7 +65,7 @@ class Parser(ToolParser):
         return request
 
     def extract_tool_calls(self, model_output: str, request: Any) -> ExtractedToolCallInformation:
-        """The text and the calls of a whole answer."""
+        """Returns the text and the calls of a complete answer."""
         reader = StreamReader(self._constraint(request))
         events = reader.feed(model_output)
         events += reader.finish()[0]
@@ -82,7 +85,7 @@ class Parser(ToolParser):
         delta_token_ids: Sequence[int],
         request: Any,
     ) -> DeltaMessage | None:
-        """What is new in a piece of an answer."""
+        """Returns what a piece of an answer adds."""
         if self._reader is None or not previous_text:
             self._reader = StreamReader(self._constraint(request))
         return self._told(self._reader.feed(delta_text))
@@ -119,7 +122,7 @@ class Parser(ToolParser):
 
 
 def _tool(tool: Any) -> dict[str, Any]:
-    # Of chat or of responses: the function is inside, or it is the tool.
+    # A tool of chat has the function inside; a tool of responses is the function.
     function = getattr(tool, "function", tool)
     return {"name": function.name, "parameters": function.parameters or {"type": "object"}}
 
@@ -136,7 +139,8 @@ def _choice(choice: Any) -> Any:
 
 
 class Reasoning(ReasoningParser):
-    """The parser of the reasoning of one format. A request has its own. What begins and ends reasoning is looked for in tokens where vLLM asks about tokens, and read by the format where it has text."""
+    """The parser of the reasoning of one format. Each request has its own. When vLLM asks about tokens, it searches
+    for the markers in the tokens; when vLLM has text, the format parses it."""
 
     #: The name of the format.
     format_name: str = ""
@@ -164,12 +168,12 @@ class Reasoning(ReasoningParser):
         return _markers(self.format_name)[1][0]
 
     def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
-        """Whether the last marker is one that ends."""
+        """Whether the last marker is one that ends reasoning."""
         end = self._last_end(input_ids)
         return end is not None and end > _behind_last(input_ids, self._begin)
 
     def is_reasoning_end_streaming(self, input_ids: Sequence[int], delta_ids: Iterable[int]) -> bool:
-        """The same of the tokens that are new, in each step."""
+        """Whether the new tokens of a step contain the end of reasoning."""
         new = len(list(delta_ids)) + max(map(len, [self._begin, *self._ends])) - 1
         return self.is_reasoning_end(input_ids[max(0, len(input_ids) - new) :])
 
@@ -193,12 +197,13 @@ class Reasoning(ReasoningParser):
         return request
 
     def adjust_initial_state_from_prompt(self, prompt_token_ids: Sequence[int]) -> None:
-        """A prompt may end inside the reasoning."""
+        """Handles a prompt that ends inside the reasoning."""
         begin = _behind_last(prompt_token_ids, self._begin)
         self._begun = begin > (self._last_end(prompt_token_ids) or 0)
 
     def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
-        """The reasoning and the answer of a whole text. One that has an end of reasoning and no beginning began in the prompt."""
+        """Returns the reasoning and the answer of a complete text. If it has an end of reasoning but no beginning,
+        the reasoning began in the prompt."""
         begin, ends = _markers(self.format_name)
         begun = self._begun or (begin not in model_output and any(end in model_output for end in ends))
         reader = self._reads(begun)
@@ -215,7 +220,7 @@ class Reasoning(ReasoningParser):
         current_token_ids: Sequence[int],
         delta_token_ids: Sequence[int],
     ) -> DeltaMessage | None:
-        """What is new in a piece of an answer."""
+        """Returns what a piece of an answer adds."""
         if self._reader is None or not previous_text:
             self._reader = self._reads(self._begun)
         events = self._reader.feed(delta_text)
@@ -238,21 +243,21 @@ def _joined(events: list[Event], kind: str) -> str | None:
 
 
 def _behind_last(tokens: Sequence[int], marker: list[int]) -> int:
-    """Where the last occurrence of a marker ends; 0 if there is none."""
+    """Returns where the last occurrence of a marker ends; 0 if there is none."""
     for end in range(len(tokens), len(marker) - 1, -1):
         if tokens[end - 1] == marker[-1] and list(tokens[end - len(marker) : end]) == marker:
             return end
     return 0
 
 
-#: The parsers by their names.
+#: The parsers by name.
 PARSERS: dict[str, type[Parser]] = {
     f"maskwright_{name}": type(f"Parser_{name}", (Parser,), {"format_name": name, "__doc__": f"The parser of the format {name}."})
     for name in ToolFormat.names()
 }
 
 
-#: The parsers of reasoning by their names.
+#: The parsers of reasoning by name.
 REASONING_PARSERS: dict[str, type[Reasoning]] = {
     f"maskwright_{name}": type(f"Reasoning_{name}", (Reasoning,), {"format_name": name, "__doc__": f"The parser of the reasoning of the format {name}."})
     for name in ToolFormat.names()
@@ -261,7 +266,7 @@ REASONING_PARSERS: dict[str, type[Reasoning]] = {
 
 
 def register() -> None:
-    """Make the parsers known to vLLM. A second call changes nothing."""
+    """Makes the parsers known to vLLM. A second call has no effect."""
     for name, parser in PARSERS.items():
         ToolParserManager._register_module(parser, name)
     for name, reasoning in REASONING_PARSERS.items():

@@ -1,4 +1,4 @@
-"""Scores of weighted grammars for engines that hand over all tokens of a text, again and again.
+"""Scores of weighted grammars for engines that repeatedly pass all tokens of a text.
 
 >>> import maskwright as mw
 >>> vocabulary = mw.Vocabulary.from_tokens([b"tea", b"coffee", b"<end>"], eos=2)
@@ -22,7 +22,8 @@ Tokens = tuple[int, ...]
 
 
 class Scorers:
-    """Scorers by what was written, for rows that may exchange their texts. ``ends`` are the tokens that end a text, if they are not the vocabulary's."""
+    """Scorers by the text that was written, for rows that may exchange their texts. ``ends`` are the tokens that end
+    a text, if they differ from the vocabulary's."""
 
     def __init__(self, compiled: CompiledConstraint, ends: Iterable[int] | None = None) -> None:
         self._start = compiled.scorer()
@@ -31,11 +32,12 @@ class Scorers:
         self._now: dict[Tokens, Scorer] = {}
 
     def begin_step(self) -> None:
-        """From now on texts have one token more; what is not asked for until the next step is forgotten."""
+        """Begins a step, in which texts have one more token. Scorers that are not used until the next step are
+        dropped."""
         self._last, self._now = self._now, {}
 
     def scores(self, text: Tokens, tokens: Sequence[int]) -> list[float] | None:
-        """log P(token | text) for each token; ``None`` behind the end of a text."""
+        """Returns log P(token | text) for each token; ``None`` after the end of a text."""
         if not self._ends.isdisjoint(text):
             return None
         scorer = self._behind(text)

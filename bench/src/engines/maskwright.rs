@@ -1,4 +1,4 @@
-//! Our own engine, linked straight into the harness, behind the traits that all our backends have.
+//! Our own engine, linked directly into the harness, behind the traits of all our backends.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use mwbench_abi::{Kind, Session, Source, Vocabulary};
 
 use super::{Compiled, Engine, KeyOrder, reorder};
 
-/// A backend over the vocabulary, and the vocabulary to make a new one from.
+/// A backend with a vocabulary, and the vocabulary for creating new backends.
 pub struct Maskwright {
     vocabulary: Arc<maskwright::Vocabulary>,
     backend: RefCell<Arc<dyn Backend>>,
@@ -18,7 +18,7 @@ pub struct Maskwright {
 }
 
 impl Maskwright {
-    /// The vocabulary as our loader reads it.
+    /// Returns the vocabulary as our loader reads it.
     pub fn vocabulary(theirs: &Vocabulary<'_>) -> Result<Arc<maskwright::Vocabulary>, String> {
         let end = theirs.end.iter().map(|&id| TokenId(id)).collect();
         let options = maskwright_tokenizers::Options {
@@ -118,7 +118,7 @@ impl Session for Running {
     }
 }
 
-/// A constraint as our compiler takes it.
+/// Converts a source to a constraint of our compiler.
 pub fn constraint(source: Source<'_>) -> Constraint {
     match source.kind {
         Kind::JsonSchema => Constraint::json_schema(source.text),
@@ -128,7 +128,7 @@ pub fn constraint(source: Source<'_>) -> Constraint {
     }
 }
 
-/// Our loader and the harness's must spell every ordinary token alike.
+/// Checks that our loader and the harness agree on the bytes of every ordinary token.
 fn check_tokens(theirs: &Vocabulary<'_>, ours: &maskwright::Vocabulary) -> Result<(), String> {
     for (id, bytes) in theirs.tokens.iter().enumerate() {
         let spelled = ours.bytes(TokenId(id as u32));

@@ -1,4 +1,4 @@
-//! The host's side of the bridge: an engine in a shared library. See `mwbench_abi`.
+//! The host side of the bridge to an engine in a shared library. See `mwbench_abi`.
 
 use std::ffi::c_void;
 use std::path::Path;
@@ -8,7 +8,7 @@ use mwbench_abi::{ENTRY_SYMBOL, Handle, RawVocabulary, Session, Slice, Source, T
 
 use super::{Compiled, Engine};
 
-/// A loaded peer. Neither the library nor the engine inside is ever unloaded: both live as long as the process.
+/// A loaded peer. The library and its engine are never unloaded: they live as long as the process.
 pub struct Library {
     table: &'static Table,
     engine: Handle,
@@ -58,7 +58,7 @@ impl Engine for Library {
     }
 
     fn live_bytes(&self) -> i64 {
-        // SAFETY: takes nothing and reads counters.
+        // SAFETY: takes no arguments and reads counters.
         unsafe { (self.table.live_bytes)() }
     }
 }
@@ -80,7 +80,7 @@ impl Compiled for Constraint<'_> {
 
 impl Drop for Constraint<'_> {
     fn drop(&mut self) {
-        // SAFETY: sessions borrow the constraint, so none is left, and the handle is not used again.
+        // SAFETY: sessions borrow the constraint, so none exists any more, and the handle is not used again.
         unsafe { (self.library.table.drop_compiled)(self.handle) }
     }
 }
@@ -127,15 +127,15 @@ impl Drop for Running<'_> {
 fn load_table(name: &str, folder: &Path) -> Result<&'static Table, String> {
     let file = folder.join(libloading::library_filename(format!("mwbench_peer_{name}")));
     let place = file.display();
-    // SAFETY: the libraries are this project's own and run no initialisers of note.
+    // SAFETY: the libraries belong to this project and have no relevant initializers.
     let library = unsafe { SharedObject::new(&file) }.map_err(|error| {
         format!(
             "cannot load the engine {name:?} from {place} ({error}); build it or name its folder with --peers"
         )
     })?;
-    // The engine's threads may outlive any scope, so the library stays.
+    // The engine's threads may outlive any scope, so the library is never unloaded.
     let library: &'static SharedObject = Box::leak(Box::new(library));
-    // SAFETY: the symbol has this type in every library made with `export_peer!`.
+    // SAFETY: the symbol has this type in every library created with `export_peer!`.
     let entry: Symbol<'static, unsafe extern "C" fn() -> *const Table> =
         unsafe { library.get(ENTRY_SYMBOL) }.map_err(|error| format!("{place} is no engine: {error}"))?;
     // SAFETY: the entry returns a pointer to a static.
@@ -149,7 +149,7 @@ fn load_table(name: &str, folder: &Path) -> Result<&'static Table, String> {
     Ok(table)
 }
 
-/// Runs a call that returns a handle, and collects its complaint.
+/// Runs a call that returns a handle, and returns its error message if it fails.
 fn made(call: impl FnOnce(*mut c_void) -> Handle) -> Result<Handle, String> {
     let mut message = String::new();
     let handle = call((&raw mut message).cast());

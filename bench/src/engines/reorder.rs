@@ -1,22 +1,22 @@
-//! Is a JSON document admitted if the keys of its objects stand in another order?
+//! Checks whether a JSON document is accepted with the keys of its objects in some order.
 //!
-//! A matcher is forked at each key and asked which of the keys that are left it takes next. They are tried in the order in
-//! which the schema lists them, as far as it can be guessed: the guess decides how long the search takes, and the matcher what
-//! comes out. An inner object is written in the first order that works for it by itself.
+//! A matcher is forked at each key, and the remaining keys are tried. They are tried in the order in which the schema
+//! lists them, as far as it can be guessed: the guess affects how long the search takes, but not its result. An inner
+//! object is written in the first order that is accepted, independently of the rest.
 
 use maskwright::Matcher;
 use serde_json::Value;
 
 use crate::python_json::dumps;
 
-/// How often the matcher may be asked about one document.
+/// The maximum number of queries to the matcher for one document.
 const BUDGET: usize = 20_000;
 
 /// The lists of keys in a schema.
 pub struct Orders(Vec<Vec<String>>);
 
 impl Orders {
-    /// The keys of every `properties` in the schema, and then all of them in a row.
+    /// Collects the keys of every `properties` in the schema, and a list of all keys.
     pub fn of(schema: &str) -> Orders {
         let mut lists = Vec::new();
         if let Ok(schema) = serde_json::from_str(schema) {
@@ -26,10 +26,10 @@ impl Orders {
         Orders(lists)
     }
 
-    /// The members in the order of the list that knows most of them; those that it does not know come last.
+    /// Sorts members by the list that contains most of them; members that it does not contain come last.
     fn sort(&self, members: &mut [(&String, &Value)]) {
         let known = |list: &&Vec<String>| members.iter().filter(|(key, _)| list.contains(key)).count();
-        // Of lists that know as many, the first and shortest decides.
+        // Of lists that contain equally many, the first and shortest is used.
         let Some(list) = self.0.iter().max_by_key(|list| (known(list), std::cmp::Reverse(list.len()))) else {
             return;
         };
@@ -51,7 +51,7 @@ fn collect(schema: &Value, lists: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Whether the matcher admits the document with its keys in some order.
+/// Whether the matcher accepts the document with its keys in some order.
 pub fn admits(matcher: &Matcher, orders: &Orders, text: &str) -> bool {
     let Ok(value) = serde_json::from_str(text) else { return false };
     let mut search = Search { orders, budget: BUDGET };
@@ -64,7 +64,7 @@ struct Search<'o> {
 }
 
 impl Search<'_> {
-    /// The matcher after the value.
+    /// Returns the matcher after the value.
     fn write(&mut self, matcher: Matcher, value: &Value) -> Option<Matcher> {
         match value {
             Value::Object(map) => {
@@ -87,7 +87,7 @@ impl Search<'_> {
         }
     }
 
-    /// The matcher after the members in some order, and the closing brace.
+    /// Returns the matcher after the members in some order, and the closing brace.
     fn write_members(
         &mut self,
         matcher: Matcher,

@@ -1,4 +1,4 @@
-//! The table of a run, and in how many rows ours is ahead.
+//! The table of a run, and in how many rows our engine is ahead.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::stats::rounded;
 use crate::table::{number, size};
 
-/// A figure of the table: where it stands in the JSON, and how it is shown.
+/// A column of the table: its place in the JSON, and its format.
 struct Column {
     label: &'static str,
     pointer: &'static str,
@@ -18,7 +18,7 @@ const fn time(label: &'static str, pointer: &'static str) -> Column {
     Column { label, pointer, show: number }
 }
 
-/// The last two exist with `--warm` alone.
+/// The last two only exist with `--warm`.
 const COLUMNS: [Column; 10] = [
     time("first mask", "/ttfm_us"),
     time("mask p50", "/mask_us/p50"),
@@ -50,7 +50,7 @@ pub fn print_heading(warm: bool) {
     println!();
 }
 
-/// One line per engine: what it needs, and how many times ours fits into that.
+/// Prints a line for each engine: its times, and their ratios to ours.
 pub fn print_row(row: &Row, warm: bool) {
     let ours = &row.figures[row.base];
     for (place, (engine, figures)) in row.engines.iter().zip(&row.figures).enumerate() {
@@ -73,22 +73,22 @@ pub fn print_row(row: &Row, warm: bool) {
     }
 }
 
-/// What all engines did with one row.
+/// The results of all engines for one row.
 pub struct Row<'a> {
     pub name: String,
     pub tokens: usize,
     pub engines: &'a [String],
-    /// The place of ours.
+    /// The index of our engine.
     pub base: usize,
     pub figures: Vec<Value>,
 }
 
-/// How ours compares with one peer in one column, over the rows that both finish.
+/// A comparison of our engine with one peer in one column, over the rows that both finish.
 struct Comparison<'a> {
     rows: usize,
     ahead: usize,
     geometric_mean: f64,
-    /// Where ours is behind, the worst first.
+    /// The rows in which ours is behind, the worst first.
     behind: Vec<(f64, &'a str)>,
 }
 
@@ -143,7 +143,7 @@ pub fn text(rows: &[Row], warm: bool) -> String {
     text
 }
 
-/// So many rows are named where ours is behind.
+/// The maximum number of rows to name in which ours is behind.
 const SHOWN: usize = 6;
 const OUTCOMES: [&str; 7] = ["done", "wrong", "timeout", "memory", "died", "refused", "absent"];
 
@@ -206,7 +206,7 @@ fn compare<'a>(rows: &'a [Row], peer: usize, column: &Column) -> Comparison<'a> 
     }
 }
 
-/// The rows that one engine finishes and the other does not.
+/// Returns the rows that one engine finishes and the other does not.
 fn alone<'a>(rows: &'a [Row], engine: usize, other: usize) -> Vec<&'a str> {
     let is_done = |row: &Row, engine: usize| outcome(&row.figures[engine]) == "done";
     let rows = rows.iter().filter(|row| is_done(row, engine) && !is_done(row, other));
@@ -217,7 +217,7 @@ fn outcomes(rows: &[Row], engine: usize) -> [usize; OUTCOMES.len()] {
     OUTCOMES.map(|name| rows.iter().filter(|row| outcome(&row.figures[engine]) == name).count())
 }
 
-/// How many times ours fits into the peer's, if both finished.
+/// Returns the ratio of the peer's time to ours, if both finished.
 fn ratio(ours: &Value, theirs: &Value, column: &Column) -> Option<f64> {
     if outcome(ours) != "done" || outcome(theirs) != "done" {
         return None;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::random::Random;
 use crate::tails::word;
 
-/// A text of some 20,000 tokens for some of the languages.
+/// Returns a text of about 20,000 tokens for some of the languages.
 pub fn long(case: &str) -> Option<String> {
     let mut random = Random::new(7);
     match case {
@@ -18,7 +18,7 @@ pub fn long(case: &str) -> Option<String> {
     }
 }
 
-/// Lines of sums and products that nest up to four levels deep.
+/// Returns lines of sums and products, nested up to four levels.
 fn arithmetic(random: &mut Random) -> String {
     let mut text = operand(random, 0);
     for line in 0..2400 {
@@ -30,7 +30,7 @@ fn arithmetic(random: &mut Random) -> String {
 }
 
 fn operand(random: &mut Random, depth: usize) -> String {
-    // Deeper down names and numbers are likelier.
+    // At deeper levels, names and numbers are more likely.
     match random.below(7 + 3 * depth) {
         0 | 1 if depth < 4 => {
             let operator = ["+", "-", "*", "/", "^"][random.below(5)];
@@ -50,7 +50,7 @@ fn operand(random: &mut Random, depth: usize) -> String {
     }
 }
 
-/// Records as a web service returns them.
+/// Returns records like those of a web service.
 fn json(random: &mut Random) -> String {
     let mut text = String::from("{\"results\": [\n");
     for index in 0..224 {
@@ -81,7 +81,7 @@ fn json(random: &mut Random) -> String {
     text + "], \"next\": null, \"took\": 1.5e-2}"
 }
 
-/// Functions with loops and conditions.
+/// Returns functions with loops and conditions.
 fn python(random: &mut Random) -> String {
     let mut text = String::from("import math\n\n");
     for index in 0..152 {
@@ -109,7 +109,7 @@ fn python(random: &mut Random) -> String {
     text
 }
 
-/// A tree of parts.
+/// Returns a tree of parts.
 fn sexpr(random: &mut Random) -> String {
     let mut text = String::new();
     for index in 0..84 {
@@ -133,7 +133,7 @@ fn sexpr(random: &mut Random) -> String {
     text
 }
 
-/// A query with a very long condition.
+/// Returns a query with a very long condition.
 fn sql(random: &mut Random) -> String {
     let mut text = String::from("SELECT t.id, t.name FROM things AS t WHERE t.id > 0");
     for index in 0..1550 {

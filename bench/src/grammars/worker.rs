@@ -1,4 +1,5 @@
-//! A process per engine: started by the harness, asked line by line, stopped when it takes too long.
+//! Runs one process for each engine: the harness starts it, queries it line by line, and stops it when it takes too
+//! long.
 //!
 //! ```text
 //! harness ──► {"kind": "lark", "source": "…", "texts": [[ids]]}
@@ -8,8 +9,8 @@
 //!             {"event": "warm"}     the second replay begins, and with it the time limit
 //!             {"event": "end", "figures": {…}}
 //! ```
-//! A worker looks at the time limit between tokens and ends by itself. If it does not, because a single call takes longer,
-//! it is stopped, and what it told last is shown.
+//! A worker checks the time limit between tokens and ends the row itself. If it does not, because a single call takes
+//! longer, it is stopped, and its last report is shown.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -29,9 +30,9 @@ use crate::replay::{Options, Outcome, Record, SoFar, TIMED_OUT, replay};
 use crate::stats::{Times, rounded};
 use crate::tokenizer::Tokenizer;
 
-/// How long loading a vocabulary may take.
+/// The time limit for loading a vocabulary.
 const START: Duration = Duration::from_secs(180);
-/// A worker that ends by itself may do so a little late.
+/// The extra time for a worker to end a row itself.
 const GRACE: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(100);
 const SO_FAR: Duration = Duration::from_millis(500);
@@ -67,7 +68,7 @@ impl<'a> Worker<'a> {
         &self.release
     }
 
-    /// The figures of one row, complete or as far as it came.
+    /// Returns the figures of one row, complete or as far as it got.
     pub fn run(&mut self, kind: Kind, source: &str, tokens: &[Vec<u32>]) -> Result<Value, String> {
         let kind = match kind {
             Kind::Regex => "regex",
@@ -76,7 +77,7 @@ impl<'a> Worker<'a> {
             Kind::JsonSchema => "json_schema",
         };
         let question = json!({"kind": kind, "source": source, "texts": tokens});
-        // A worker that died shows below.
+        // If the worker has died, that is noticed below.
         let _ = writeln!(self.process.questions, "{question}").and_then(|()| self.process.questions.flush());
         let (mut figures, problem) = self.process.listen(self.arguments)?;
         if let Some((outcome, problem)) = problem {
@@ -88,7 +89,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// What went wrong with a process: an outcome and a sentence.
+/// A failure of a process: an outcome and a sentence.
 type Problem = (&'static str, String);
 
 impl Process {
@@ -105,7 +106,7 @@ impl Process {
         let (sender, events) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(answers).lines().map_while(Result::ok) {
-                // Lines that are no events were printed by the engine itself.
+                // Lines that are not events were printed by the engine itself.
                 if let Ok(event) = serde_json::from_str(&line)
                     && sender.send(event).is_err()
                 {
@@ -163,7 +164,7 @@ impl Process {
         }
     }
 
-    /// Ends the process and returns what it wrote to standard error.
+    /// Ends the process and returns its standard error.
     fn stop(&mut self) -> String {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -204,14 +205,14 @@ fn command(engine: &str, arguments: &Arguments) -> Result<Command, String> {
     Ok(command)
 }
 
-/// What a process holds in memory; zero where the system does not say.
+/// Returns the memory of a process; zero if the system does not report it.
 fn resident_bytes(process: u32) -> u64 {
     let statistics = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
     let pages: u64 = statistics.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
     pages * 4096
 }
 
-/// The engine's side.
+/// Runs the engine's side.
 pub fn serve(arguments: &Arguments) -> Result<(), String> {
     let common = &arguments.common;
     let tokenizer = Tokenizer::load(&common.tokenizer)?;
@@ -231,7 +232,7 @@ pub fn serve(arguments: &Arguments) -> Result<(), String> {
             end: vocabulary.end,
             timeout,
             warm: arguments.warm,
-            // What belongs to the vocabulary is made anew and warmed here, so that the order of rows changes nothing.
+            // The data of the vocabulary is created and warmed up here, so that the order of rows does not matter.
             shared: true,
             rows: common.rows,
             prepare: None,
@@ -246,7 +247,7 @@ pub fn serve(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// A case from the harness's line.
+/// Parses a case from the harness's line.
 fn case(question: &Value) -> Result<Case, String> {
     let kind = match question["kind"].as_str() {
         Some("regex") => Kind::Regex,
@@ -265,7 +266,7 @@ fn case(question: &Value) -> Result<Case, String> {
     })
 }
 
-/// Tells the harness now and then how far it came.
+/// Reports progress to the harness from time to time.
 fn watch() -> impl Fn(&SoFar<'_>) {
     let (told, is_warm) = (Cell::new(None::<Instant>), Cell::new(false));
     move |so_far| {
@@ -283,7 +284,7 @@ fn watch() -> impl Fn(&SoFar<'_>) {
 
 fn tell(event: &Value) {
     let mut out = std::io::stdout().lock();
-    // A harness that is gone needs no answer.
+    // If the harness is gone, no output is needed.
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());
 }
 
@@ -317,7 +318,7 @@ fn measured(first_mask: Option<u64>, masks: &[u64], accepts: &[u64]) -> Value {
     })
 }
 
-/// Nothing of nothing: a worker that was stopped early has no median.
+/// Returns a summary, or null for an empty list: a worker that was stopped early has no median.
 fn summary(nanos: &[u64]) -> Value {
     if nanos.is_empty() { Value::Null } else { Times(nanos.to_vec()).sorted().summary().to_json() }
 }

@@ -1,4 +1,4 @@
-//! The ten patterns of a benchmark that was proposed for outlines-core: its pull request 194, "V2Index and TokensDFA".
+//! The ten patterns of a benchmark that was proposed for outlines-core in its pull request "V2Index and TokensDFA".
 
 use mwbench_abi::Kind;
 use serde_json::{Map, Value, json};
@@ -83,7 +83,7 @@ fn curriculum() -> Value {
     ])
 }
 
-/// An object of exactly these members, all required.
+/// Returns an object with exactly these members, all required.
 fn object(members: &[(&str, Value)]) -> Value {
     let names: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
     let properties: Map<String, Value> =

@@ -1,4 +1,4 @@
-//! Many matchers at once.
+//! Operations on many matchers at once.
 
 use core::ffi::c_char;
 
@@ -9,10 +9,10 @@ use crate::matcher::Matcher;
 use crate::pointer::{Lent, Mut, Ref, lend};
 use crate::status::{Failure, Status};
 
-/// In place of a token: there is none to take.
+/// `MW_SKIP`: the value that means no token.
 const SKIP: u32 = u32::MAX;
 
-/// Writes which tokens may come next, for many matchers, in parallel.
+/// Fills the masks of many matchers, in parallel.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_fill_masks<'c>(
     matchers: Ref<'c, Mut<'c, Matcher>>,
@@ -30,7 +30,7 @@ pub extern "C" fn mw_fill_masks<'c>(
     })
 }
 
-/// A step of many matchers, in parallel: each takes its token, and writes its next mask.
+/// Runs a step of many matchers, in parallel: each accepts its token, and writes its next mask.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_step_batch<'c>(
     matchers: Ref<'c, Mut<'c, Matcher>>,
@@ -57,7 +57,7 @@ pub extern "C" fn mw_step_batch<'c>(
     })
 }
 
-/// What C lends for a batch.
+/// The arguments of a batch, lent by C for the call.
 struct Batch<'c, 'w, 's> {
     matchers: Ref<'c, Mut<'c, Matcher>>,
     matcher_count: usize,
@@ -68,7 +68,7 @@ struct Batch<'c, 'w, 's> {
 }
 
 impl Batch<'_, '_, '_> {
-    /// Fills all rows, and says of each whether it may have changed.
+    /// Fills all rows, and reports which of them may have changed.
     fn run(
         self,
         tokens: &[u32],
@@ -110,9 +110,9 @@ impl Batch<'_, '_, '_> {
 /// A matcher with its words.
 struct Row {
     lent: Lent<Matcher>,
-    /// To be taken first.
+    /// The token to accept first.
     token: Option<TokenId>,
-    /// If the mask is that of before, the words are left as they are.
+    /// Whether to leave the words alone if the mask has not changed.
     keep_rows: bool,
     has_changed: bool,
 }

@@ -26,7 +26,7 @@ pub struct Compiler {
     languages: Options,
 }
 
-/// `mw_compiled_constraint`: compiled, and shared by any number of texts.
+/// `mw_compiled_constraint`: a compiled constraint, shared by any number of texts.
 #[derive(Debug)]
 pub struct CompiledConstraint {
     pub(crate) inner: Arc<service::CompiledConstraint>,
@@ -61,7 +61,7 @@ unsafe impl Versioned for CompilerOptions<'_> {
     const FIRST: usize = offset_of!(Self, mask_steps);
 }
 
-/// A compiler for a vocabulary.
+/// Creates a compiler for a vocabulary.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compiler_new(
     vocabulary: Ref<'_, Vocabulary>,
@@ -79,13 +79,13 @@ pub extern "C" fn mw_compiler_new(
     })
 }
 
-/// Gives a compiler back.
+/// Frees a compiler.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compiler_free(compiler: Owned<Compiler>) {
     discard(compiler);
 }
 
-/// What a compiler has learnt and which constraints are ready, for another process.
+/// Saves what a compiler has learnt and its compiled constraints, for another process.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compiler_save(
     compiler: Ref<'_, Compiler>,
@@ -103,7 +103,7 @@ pub extern "C" fn mw_compiler_save(
     })
 }
 
-/// Takes over what was saved.
+/// Loads what was saved.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compiler_load(
     compiler: Ref<'_, Compiler>,
@@ -141,7 +141,7 @@ pub extern "C" fn mw_compile(
     })
 }
 
-/// The same for a list of choices.
+/// Does the same for a list of choices.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compile_choice(
     compiler: Ref<'_, Compiler>,
@@ -162,7 +162,7 @@ pub extern "C" fn mw_compile_choice(
     })
 }
 
-/// Where a text stands under a constraint, as JSON.
+/// Locates the end of a text under a constraint, as JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_locate(
     compiler: Ref<'_, Compiler>,
@@ -187,7 +187,7 @@ pub extern "C" fn mw_locate(
     })
 }
 
-/// A schema as one regular expression.
+/// Converts a schema to one regular expression.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_schema_to_regex(
     schema: Ref<'_, u8>,
@@ -212,7 +212,7 @@ pub extern "C" fn mw_schema_to_regex(
     })
 }
 
-/// Asks for a constraint, and does not wait for it.
+/// Requests a constraint without waiting for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_request_new(
     compiler: Ref<'_, Compiler>,
@@ -233,7 +233,7 @@ pub extern "C" fn mw_request_new(
     })
 }
 
-/// Waits for a constraint for some time.
+/// Waits for a constraint with a time limit.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_request_wait(
     request: Ref<'_, Request>,
@@ -254,13 +254,13 @@ pub extern "C" fn mw_request_wait(
     })
 }
 
-/// Gives a request back. If nobody else waits for its constraint, compiling it stops.
+/// Frees a request. If no other request waits for its constraint, compiling stops.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_request_free(request: Owned<Request>) {
     discard(request);
 }
 
-/// What was remarked about the constraint while it was read, as JSON.
+/// Returns the remarks about a constraint, as JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compiled_constraint_remarks(
     constraint: Ref<'_, CompiledConstraint>,
@@ -276,14 +276,14 @@ pub extern "C" fn mw_compiled_constraint_remarks(
     })
 }
 
-/// Gives a constraint back.
+/// Frees a constraint.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compiled_constraint_free(constraint: Owned<CompiledConstraint>) {
     discard(constraint);
 }
 
 impl CompilerOptions<'_> {
-    /// What is zero is as the service has it.
+    /// Returns the settings of the service. A zero means the default.
     fn settings(&self) -> Settings {
         let default = Settings::default();
         let number = |given: usize, usual: usize| if given == 0 { usual } else { given };
@@ -308,7 +308,7 @@ impl CompilerOptions<'_> {
     }
 }
 
-/// Options of the languages, as JSON; the defaults for null.
+/// Parses the options of the languages from JSON; null means the defaults.
 fn languages(text: Ref<'_, c_char>, name: &'static str) -> Result<Options, Failure> {
     match text.optional(name)? {
         Some(_) => read_languages(text.c_text(name)?).map_err(|failure| failure.about(name)),
@@ -316,12 +316,13 @@ fn languages(text: Ref<'_, c_char>, name: &'static str) -> Result<Options, Failu
     }
 }
 
-/// What is not named is as usual, and what nobody knows is an error.
+/// Parses options. Missing options have their defaults; unknown options are an error.
 fn read_languages(text: &str) -> Result<Options, Failure> {
     let wrong = Failure::argument;
     let given: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let options: Options = serde_json::from_value(given.clone()).map_err(|error| wrong(error.to_string()))?;
-    // Reading passes over what it does not know. What was read is therefore written again, and must have a place for all that was given.
+    // Serde ignores unknown fields. So the options are serialized again, and the result must contain every field of the
+    // input.
     let read = serde_json::to_value(&options).map_err(|error| wrong(error.to_string()))?;
     match unknown(&given, &read, "") {
         Some(place) => Err(wrong(format!("there is no option {place}"))),
@@ -329,7 +330,8 @@ fn read_languages(text: &str) -> Result<Options, Failure> {
     }
 }
 
-/// The path of an option that is given and was not read. Recursion is as deep as the text that serde has read, which has a limit.
+/// Returns the path of an option that was given but not read. The recursion is as deep as the JSON that serde has
+/// parsed, which is limited.
 fn unknown(given: &Value, read: &Value, path: &str) -> Option<String> {
     let given = given.as_object()?;
     given.iter().find_map(|(key, value)| {
@@ -341,7 +343,7 @@ fn unknown(given: &Value, read: &Value, path: &str) -> Option<String> {
     })
 }
 
-/// `MW_REGEX` and so on.
+/// Creates a constraint from `MW_REGEX` and so on.
 fn source(kind: u32, text: &str) -> Result<maskwright::Constraint, Failure> {
     Ok(match kind {
         1 => maskwright::Constraint::regex(text),
@@ -381,7 +383,7 @@ impl Compiler {
 }
 
 impl CompiledConstraint {
-    /// The report about a schema, and the warnings about a grammar or a schema.
+    /// Returns the report about a schema, and the warnings about a grammar or a schema.
     fn remarks(&self) -> Value {
         let remarks = self.inner.remarks();
         let entries = remarks.report.as_ref().map(Report::entries).unwrap_or_default();

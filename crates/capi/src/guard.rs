@@ -1,4 +1,5 @@
-//! What stands around the body of every function: the one place where panics stop, and how results reach the caller's buffers.
+//! The wrapper around the body of every exported function: it catches panics, and writes results to the caller's
+//! buffers.
 
 use core::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::pointer::{Mut, Out, Owned, Room};
 use crate::status::{Failure, Status};
 
-/// Runs the body of a function. A failure is told in the caller's buffer, and no panic passes.
+/// Runs the body of a function. An error is written to the caller's buffer, and panics are caught.
 pub(crate) fn guard(
     message: Mut<'_, c_char>,
     size: usize,
@@ -15,7 +16,7 @@ pub(crate) fn guard(
     match catch(body) {
         Ok(()) => Status::Ok,
         Err(failure) => {
-            // A buffer that is missing or of an impossible size changes nothing about the failure.
+            // A missing or invalid buffer does not change the status.
             if let Ok(Some(mut room)) = message.optional_room("message", size) {
                 write_text(&mut room, &failure.to_string());
             }
@@ -24,7 +25,7 @@ pub(crate) fn guard(
     }
 }
 
-/// A value that calls change. A panic in the middle of a change leaves it in a state that nobody knows, and every later call is refused.
+/// A value that calls change. A panic during a change leaves it in an unknown state, so every later call is refused.
 #[derive(Debug)]
 pub(crate) struct Whole<T> {
     value: T,
@@ -36,12 +37,12 @@ impl<T> Whole<T> {
         Self { value, is_broken: false }
     }
 
-    /// To look at.
+    /// Returns the value for reading.
     pub(crate) fn get(&self) -> Result<&T, Failure> {
         self.check().map(|()| &self.value)
     }
 
-    /// Does something with it, and remembers if that does not come to an end.
+    /// Runs a function on the value, and marks the value as broken if that panics.
     pub(crate) fn run<R>(&mut self, body: impl FnOnce(&mut T) -> Result<R, Failure>) -> Result<R, Failure> {
         self.check()?;
         self.is_broken = true;
@@ -61,7 +62,7 @@ impl<T> Whole<T> {
     }
 }
 
-/// Lets go of a handle. There is nobody to tell that it failed.
+/// Frees a handle. Errors cannot be reported.
 pub(crate) fn discard<T>(handle: Owned<T>) {
     let _ = catch(|| {
         drop(handle.take());
@@ -69,12 +70,12 @@ pub(crate) fn discard<T>(handle: Owned<T>) {
     });
 }
 
-/// Runs something. A panic is a failure.
+/// Runs a function, and converts a panic to a failure.
 pub(crate) fn catch<R>(body: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(Failure::panicked(&*panic)))
 }
 
-/// Writes as much of a text as there is room for, in whole characters, and a zero.
+/// Writes as many whole characters of a text as fit, and a zero.
 pub(crate) fn write_text(target: &mut Room<'_, c_char>, text: &str) {
     let Some(room) = target.len().checked_sub(1) else { return };
     let end = (0..=room.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
@@ -83,7 +84,8 @@ pub(crate) fn write_text(target: &mut Room<'_, c_char>, text: &str) {
     target.write(0, &bytes);
 }
 
-/// Writes a whole text and a zero where the caller wants it, and tells its length without the zero. If it does not fit, only the length is told.
+/// Writes a whole text and a zero to the caller's buffer, and stores its length without the zero. If it does not fit,
+/// only the length is stored.
 pub(crate) fn write_whole(
     text: &str,
     buffer: Mut<'_, c_char>,
@@ -99,7 +101,7 @@ pub(crate) fn write_whole(
     Ok(())
 }
 
-/// Writes a list where the caller wants it and tells its length. If it does not fit, only the length is told.
+/// Writes a list to the caller's buffer and stores its length. If it does not fit, only the length is stored.
 pub(crate) fn write_list<T: Copy>(
     list: &[T],
     buffer: Mut<'_, T>,

@@ -1,13 +1,13 @@
-//! The C library: which tokens may come next, for programs in C and everything that speaks it.
+//! The C library: constrained decoding for programs in C and in languages that can call C.
 //!
-//! Two sets of functions, both in one library:
+//! One library has two sets of functions:
 //!
 //! | header | functions | for |
 //! |---|---|---|
 //! | `include/maskwright.h` | `mw_…` | everybody |
 //! | `include/llguidance.h` | `llg_…` | programs that were written for llguidance, such as llama.cpp: a subset of its interface |
 //!
-//! The header is the documentation for users, and `docs/c.md` their page. This is how the inside hangs together:
+//! The header is the documentation for users, and `docs/c.md` their page. The internal structure is:
 //!
 //! ```text
 //!   C ──▶ mw_… / llg_… ──▶ guard ──▶ body ──▶ maskwright
@@ -15,10 +15,10 @@
 //!              └─ arguments are `pointer::{Ref, Mut, Out, Owned}`: pointers that only C can make
 //! ```
 //!
-//! * `pointer` is the only file with `unsafe` code in it; the rest exports names, and is plain Rust.
-//! * A function that can fail returns a [`Status`] and takes a buffer for a text as its last two arguments.
-//! * Compiling goes through the compile service of `maskwright`, so constraints are cached, limited and timed.
-//! * The tests compile C programs against the headers, and compare every signature with the one here (`tests/capi`).
+//! * `pointer` is the only file with `unsafe` code; everything else exports names, and is plain Rust.
+//! * A function that can fail returns a [`Status`] and has a buffer for a text as its last two parameters.
+//! * Compiling uses the compile service of `maskwright`, so constraints are cached and limited in size and time.
+//! * The tests compile C programs against the headers, and compare every signature with that in Rust (`tests/capi`).
 
 #![allow(unsafe_code, reason = "names are exported, and pointers come from C")]
 #![warn(clippy::undocumented_unsafe_blocks)]
@@ -44,7 +44,7 @@ pub use status::Status;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The version of the library, such as `0.1.0`.
+/// Returns the version of the library, such as `0.1.0`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_version() -> *const c_char {
     const VERSION: &CStr =
@@ -55,7 +55,7 @@ pub extern "C" fn mw_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// What the headers promise about threads.
+/// Checks the promises of the headers about threads.
 const _: () = {
     const fn any_number<T: Send + Sync>() {}
     const fn one_at_a_time<T: Send>() {}

@@ -1,4 +1,4 @@
-//! Writing −∞ into the logits of forbidden tokens.
+//! Writes −∞ into the logits of forbidden tokens.
 
 use core::ffi::c_char;
 
@@ -8,10 +8,10 @@ use crate::guard::guard;
 use crate::pointer::{Mut, Ref};
 use crate::status::{Failure, Status};
 
-/// How many logits are copied, changed and copied back at a time.
+/// The number of logits that are copied, changed and copied back at a time.
 const BLOCK: usize = 2_048;
 
-/// Forbids, in place, the tokens whose bit is 0.
+/// Forbids the tokens whose bit is 0, in place.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_apply_mask(
     logits: Mut<'_, f32>,
@@ -27,7 +27,7 @@ pub extern "C" fn mw_apply_mask(
         if words.len() < logits.len().div_ceil(32) {
             return Err(Failure::too_short("words", words.len(), logits.len().div_ceil(32)));
         }
-        // A block at a time, which stays in the cache.
+        // One block at a time, so that it stays in the cache.
         let mut block = [0.0; BLOCK];
         for at in (0..logits.len()).step_by(BLOCK) {
             let block = &mut block[..BLOCK.min(logits.len() - at)];

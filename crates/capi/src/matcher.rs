@@ -1,4 +1,4 @@
-//! One text being written.
+//! The state of one text.
 
 use core::ffi::c_char;
 
@@ -12,7 +12,7 @@ use crate::pointer::{Given, Mut, Out, Owned, Ref, Room};
 use crate::status::{Failure, Status};
 use crate::vocabulary::{Vocabulary, check_token, numbers};
 
-/// So many forced bytes are looked at in one call.
+/// The maximum number of forced bytes that one call computes.
 pub(crate) const FORCED_BYTES: usize = 1_024;
 
 /// `MW_ROOT`.
@@ -28,7 +28,7 @@ pub struct Matcher {
     vocabulary: Vocabulary,
 }
 
-/// A matcher at the beginning of a text.
+/// Creates a matcher at the beginning of a text.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_new(
     constraint: Ref<'_, CompiledConstraint>,
@@ -43,7 +43,7 @@ pub extern "C" fn mw_matcher_new(
     })
 }
 
-/// An independent matcher at the same place, with the same history.
+/// Creates an independent matcher in the same state, with the same history.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_fork(
     matcher: Ref<'_, Matcher>,
@@ -58,7 +58,7 @@ pub extern "C" fn mw_matcher_fork(
     })
 }
 
-/// Writes which tokens may come next.
+/// Writes the mask.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_fill_mask(
     matcher: Mut<'_, Matcher>,
@@ -73,7 +73,7 @@ pub extern "C" fn mw_matcher_fill_mask(
     })
 }
 
-/// Takes a token.
+/// Accepts a token.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_accept(
     matcher: Mut<'_, Matcher>,
@@ -84,7 +84,7 @@ pub extern "C" fn mw_matcher_accept(
     guard(message, message_size, || matcher.get("matcher")?.accept(TokenId(token)))
 }
 
-/// Takes some tokens, all or none.
+/// Accepts some tokens, all or none.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_accept_tokens(
     matcher: Mut<'_, Matcher>,
@@ -99,7 +99,7 @@ pub extern "C" fn mw_matcher_accept_tokens(
     })
 }
 
-/// Takes some bytes, as one step.
+/// Accepts some bytes, as one step.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_accept_bytes(
     matcher: Mut<'_, Matcher>,
@@ -115,7 +115,7 @@ pub extern "C" fn mw_matcher_accept_bytes(
     })
 }
 
-/// How many of some tokens could be taken, one after the other.
+/// Counts how many of some tokens could be accepted, one after the other.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_validate(
     matcher: Mut<'_, Matcher>,
@@ -132,7 +132,7 @@ pub extern "C" fn mw_matcher_validate(
     })
 }
 
-/// The masks behind guessed tokens, each behind the one before.
+/// Writes the masks after guessed tokens that form a chain.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_fill_draft_chain(
     matcher: Mut<'_, Matcher>,
@@ -150,7 +150,7 @@ pub extern "C" fn mw_matcher_fill_draft_chain(
     })
 }
 
-/// The same for a tree, by the parents of its tokens.
+/// Does the same for a tree, given by the parents of its tokens.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_fill_draft_tree(
     matcher: Mut<'_, Matcher>,
@@ -186,7 +186,7 @@ pub extern "C" fn mw_matcher_rollback(
     guard(message, message_size, || matcher.get("matcher")?.rollback(steps))
 }
 
-/// Back to the beginning of the text.
+/// Returns to the beginning of the text.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_reset(
     matcher: Mut<'_, Matcher>,
@@ -196,7 +196,7 @@ pub extern "C" fn mw_matcher_reset(
     guard(message, message_size, || matcher.get("matcher")?.reset())
 }
 
-/// Where the text stands.
+/// Returns whether the text is complete, and whether it can continue.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_state(
     matcher: Mut<'_, Matcher>,
@@ -216,7 +216,7 @@ pub extern "C" fn mw_matcher_state(
     })
 }
 
-/// From now on only what can be completed in time is allowed.
+/// Allows from now on only what can be completed in time.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_set_budget(
     matcher: Mut<'_, Matcher>,
@@ -230,7 +230,7 @@ pub extern "C" fn mw_matcher_set_budget(
     })
 }
 
-/// The bytes that every complete text must go on with.
+/// Returns the bytes that must come next in every complete text.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_forced_bytes(
     matcher: Mut<'_, Matcher>,
@@ -248,7 +248,7 @@ pub extern "C" fn mw_matcher_forced_bytes(
     })
 }
 
-/// The tokens that the tokenizer itself has next in every complete text.
+/// Returns the tokens that the tokenizer itself has next in every complete text.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_forced_tokens(
     matcher: Mut<'_, Matcher>,
@@ -264,13 +264,13 @@ pub extern "C" fn mw_matcher_forced_tokens(
         let matcher = matcher.get("matcher")?;
         let before = before.tokens("before", before_count)?;
         let mut forced = matcher.forced_tokens(&before)?;
-        // The beginning of what is forced is forced.
+        // Every prefix of forced tokens is forced, too.
         forced.truncate(capacity);
         write_list(&numbers(&forced), tokens, capacity, count, "tokens")
     })
 }
 
-/// Everything that must come next, as JSON.
+/// Returns everything that must come next, as JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_forced(
     matcher: Mut<'_, Matcher>,
@@ -292,7 +292,7 @@ pub extern "C" fn mw_matcher_forced(
     })
 }
 
-/// The least number of tokens that complete the text.
+/// Returns the minimum number of tokens that complete the text.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_shortest_completion(
     matcher: Mut<'_, Matcher>,
@@ -308,14 +308,14 @@ pub extern "C" fn mw_matcher_shortest_completion(
     })
 }
 
-/// Gives a matcher back.
+/// Frees a matcher.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_free(matcher: Owned<Matcher>) {
     discard(matcher);
 }
 
 impl Matcher {
-    /// At the beginning of a text.
+    /// Creates a matcher at the beginning of a text.
     pub(crate) fn new(constraint: &CompiledConstraint) -> Self {
         let vocabulary = constraint.vocabulary.clone();
         Self { inner: Whole::new(constraint.inner.matcher()), vocabulary }
@@ -330,7 +330,8 @@ impl Matcher {
         Ok(Self { inner, vocabulary: self.vocabulary.clone() })
     }
 
-    /// Fills the mask where the matcher keeps it, and copies it to where the caller wants it; with `keep`, not if it is the mask of before. Says whether it may be another.
+    /// Fills the mask inside the matcher, and copies it to the caller's words; with `keep`, only if it may have
+    /// changed. Returns whether it may have changed.
     pub(crate) fn fill_mask(&mut self, room: &mut Room<'_, u32>, keep: bool) -> Result<bool, Failure> {
         let words = self.vocabulary.tokens.size().div_ceil(32);
         if room.len() < words {
@@ -351,7 +352,7 @@ impl Matcher {
         })
     }
 
-    /// Fills the rows of a draft, and says which of its tokens may come.
+    /// Fills the rows of a draft, and reports which of its tokens are allowed.
     fn fill_draft(
         &mut self,
         tree: &DraftTree,
@@ -380,7 +381,7 @@ impl Matcher {
         Ok(())
     }
 
-    /// Fills the mask into memory of ours.
+    /// Fills the mask into our own memory.
     pub(crate) fn fill_words(&mut self, words: &mut [u32]) -> Result<(), Failure> {
         self.inner.run(|inner| inner.fill_mask(words).map_err(Failure::from))
     }
@@ -421,21 +422,21 @@ impl Matcher {
         self.inner.run(|inner| Ok(inner.status()))
     }
 
-    /// Whether the end was accepted. This is less work than to find out where the text stands.
+    /// Returns whether the end was accepted. This is less work than computing the state.
     pub(crate) fn is_terminated(&mut self) -> Result<bool, Failure> {
         self.engine(|engine| Ok(engine.is_terminated()))
     }
 
     pub(crate) fn forced_tokens(&mut self, before: &[TokenId]) -> Result<Vec<TokenId>, Failure> {
         let vocabulary = self.vocabulary.clone();
-        // Where the tokenizer does not say how a text is cut, nothing is certain.
+        // If the tokenizer cannot encode text, no token is certain.
         let encode = |text: &str| vocabulary.encode(text).ok();
         self.engine(|engine| {
             Ok(engine.forced_tokens(before, FORCED_BYTES, TokenHealing::Keep, &encode).tokens)
         })
     }
 
-    /// Does something that only our own engine can do.
+    /// Runs a function that needs our engine's matcher.
     pub(crate) fn engine<R>(
         &mut self,
         body: impl FnOnce(&mut maskwright::Matcher) -> Result<R, Failure>,
@@ -465,7 +466,7 @@ mod tests {
         let constraint = compiler.compile(&maskwright::Constraint::regex("aa")).unwrap();
         let mut matcher = Matcher::new(&constraint);
         matcher.accept(TokenId(0)).unwrap();
-        // A failure is no panic.
+        // An error is not a panic.
         assert!(matcher.accept(TokenId(1)).is_err() && matcher.accept(TokenId(9)).is_err());
         let mut copy = matcher.fork().unwrap();
         let failed = catch(|| matcher.engine(|_| -> Result<(), Failure> { panic!("oh") }));
@@ -473,7 +474,7 @@ mod tests {
         let refused = matcher.fill_words(&mut [0]).unwrap_err().to_string();
         assert!(refused.contains("start anew"), "{refused}");
         assert!(matcher.accept(TokenId(0)).is_err() && matcher.reset().is_err() && matcher.fork().is_err());
-        // Others do not mind.
+        // Other matchers are not affected.
         copy.accept(TokenId(0)).unwrap();
         assert_eq!(copy.place().unwrap(), Place::Stopped);
     }

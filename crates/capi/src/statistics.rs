@@ -1,4 +1,4 @@
-//! What a compiler has done so far, in numbers.
+//! The statistics of a compiler.
 
 use core::ffi::c_char;
 use core::mem::offset_of;
@@ -44,11 +44,11 @@ unsafe impl Versioned for Statistics {
     const FIRST: usize = size_of::<Self>();
 }
 
-// SAFETY: behind the size there are numbers of one type, and the line below says that they begin where the size ends.
+// SAFETY: after the size there are numbers of one type, and the line below asserts that they begin where the size ends.
 unsafe impl Dense for Statistics {}
 const _: () = assert!(offset_of!(Statistics, requests_hit) == size_of::<usize>());
 
-/// What a compiler has done so far.
+/// Returns the statistics of a compiler.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compiler_statistics(
     compiler: Ref<'_, Compiler>,
@@ -62,7 +62,7 @@ pub extern "C" fn mw_compiler_statistics(
     })
 }
 
-/// The same as text, in the format of Prometheus.
+/// Returns the same as text in the format of Prometheus.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compiler_prometheus(
     compiler: Ref<'_, Compiler>,
@@ -107,7 +107,8 @@ fn gather(compiler: &Compiler) -> Statistics {
     }
 }
 
-/// A bound that this share of masks keeps to; 0 if none was timed, all ones if it lies beyond the last bound.
+/// Returns the bound that this share of masks does not exceed; 0 if none was timed, all ones if it is above the last
+/// bound.
 fn nanoseconds(times: &Histogram, share: f64) -> u64 {
     if times.count() == 0 {
         return 0;

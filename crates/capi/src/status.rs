@@ -1,4 +1,4 @@
-//! How a call ends: a number for the program, and a text for a person.
+//! The result of a call: a number for the program, and a text for people.
 
 use core::ffi::{CStr, c_char};
 use core::fmt;
@@ -6,11 +6,11 @@ use std::any::Any;
 
 use maskwright::{BudgetError, Category, MatchError, service};
 
-/// How a call ended. Numbers never change their meaning.
+/// The result of a call. Numbers never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Status {
-    /// Well.
+    /// The call succeeded.
     Ok = 0,
     /// An argument is null, out of range, not UTF-8, or contradicts another.
     Argument = 1,
@@ -18,32 +18,32 @@ pub enum Status {
     TooShort = 2,
     /// A file cannot be read.
     File = 3,
-    /// A tokenizer or a list of tokens makes no vocabulary.
+    /// A tokenizer or a list of tokens does not form a valid vocabulary.
     Vocabulary = 4,
-    /// The constraint is wrong.
+    /// The constraint is invalid.
     Constraint = 5,
     /// Compiling took too long.
     Timeout = 6,
-    /// A limit was passed.
+    /// A limit was exceeded.
     Limit = 7,
     /// Too many constraints wait to be compiled.
     Busy = 8,
-    /// The token cannot come next.
+    /// The token may not come next.
     NotAllowed = 9,
     /// There is no such token.
     NoToken = 10,
-    /// It is not there yet.
+    /// The result is not there yet.
     Pending = 11,
-    /// A bug of this library.
+    /// A bug in this library.
     Internal = 12,
-    /// The constraint may be right, but cannot be enforced exactly.
+    /// The constraint may be valid, but cannot be enforced exactly.
     Unsupported = 13,
-    /// The compiler was freed, or the work was told to stop.
+    /// The compiler was freed, or the work was cancelled.
     Cancelled = 14,
 }
 
 impl Status {
-    /// All of them, by their numbers.
+    /// All statuses, in numerical order.
     const ALL: [Self; 15] = [
         Self::Ok,
         Self::Argument,
@@ -62,7 +62,7 @@ impl Status {
         Self::Cancelled,
     ];
 
-    /// Its name in the header.
+    /// Returns its name in the header.
     fn name(self) -> &'static CStr {
         match self {
             Self::Ok => c"MW_OK",
@@ -84,14 +84,14 @@ impl Status {
     }
 }
 
-/// The name of a status, or of none.
+/// Returns the name of a status, or a text for an unknown one.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_status_name(status: i32) -> *const c_char {
     let known = Status::ALL.into_iter().find(|known| *known as i32 == status);
     known.map_or(c"unknown status", Status::name).as_ptr()
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: Status,
@@ -119,7 +119,7 @@ impl Failure {
         self.status
     }
 
-    /// The same, with what it is about in front.
+    /// Adds a subject at the beginning of the message.
     #[must_use]
     pub(crate) fn about(mut self, what: &str) -> Self {
         self.text.insert_str(0, &format!("{what}: "));
@@ -142,7 +142,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The one place where the kind of an error becomes a status.
+/// Maps the kind of an error to a status.
 impl From<Category> for Status {
     fn from(category: Category) -> Self {
         match category {

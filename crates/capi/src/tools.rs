@@ -1,4 +1,4 @@
-//! Tool calls: how models write them, and how what they wrote is read.
+//! Tool calls: creating constraints for them, and parsing what a model wrote.
 
 use core::ffi::c_char;
 
@@ -14,16 +14,16 @@ use crate::pointer::{Given, Mut, Out, Owned, Ref};
 use crate::status::{Failure, Status};
 use crate::vocabulary::{Vocabulary, check_token};
 
-/// `mw_reader`: reads one text.
+/// `mw_reader`: parses one text.
 #[derive(Debug)]
 pub struct Reader {
     stream: Stream,
     vocabulary: Option<Vocabulary>,
-    /// What was found and not fetched yet.
+    /// Events that were not fetched yet.
     events: Vec<Event>,
 }
 
-/// The structural tag of what a model may write, for the tools of a request.
+/// Returns the structural tag of what a model may write with the tools of a request.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_tool_format_tag(
     format: Ref<'_, c_char>,
@@ -51,7 +51,7 @@ pub extern "C" fn mw_tool_format_tag(
     })
 }
 
-/// A reader of texts under a structural tag.
+/// Creates a reader for texts under a structural tag.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_reader_new(
     tag: Ref<'_, c_char>,
@@ -113,7 +113,7 @@ pub extern "C" fn mw_reader_feed_tokens(
     })
 }
 
-/// Says that nothing follows.
+/// Ends the text.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_reader_finish(
     reader: Mut<'_, Reader>,
@@ -133,7 +133,7 @@ pub extern "C" fn mw_reader_finish(
     })
 }
 
-/// What was found since the last call, as a list in JSON.
+/// Returns the events since the last call, as a list in JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_reader_events(
     reader: Mut<'_, Reader>,
@@ -152,13 +152,13 @@ pub extern "C" fn mw_reader_events(
     })
 }
 
-/// Lets go of a reader.
+/// Frees a reader.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_reader_free(reader: Owned<Reader>) {
     discard(reader);
 }
 
-/// Why a token may come next or not, in JSON.
+/// Explains why a token may come next or not, in JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_matcher_explain(
     matcher: Mut<'_, Matcher>,

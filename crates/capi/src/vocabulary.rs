@@ -1,4 +1,4 @@
-//! Vocabularies: from a tokenizer's file, or from tokens in memory.
+//! Vocabularies, read from a tokenizer's file or built from tokens in memory.
 
 use core::ffi::c_char;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use crate::guard::{discard, guard, write_list};
 use crate::pointer::{Given, Mut, Out, Owned, Ref, UserData, Versioned, read, read_or_zero};
 use crate::status::{Failure, Status};
 
-/// `mw_vocabulary`: tokens, and how a text is cut into them.
+/// `mw_vocabulary`: tokens, and an encoder for text.
 #[derive(Clone, Debug)]
 pub struct Vocabulary {
     pub(crate) tokens: Arc<maskwright::Vocabulary>,
     pub(crate) encoder: Arc<Encoder>,
 }
 
-/// How a text is cut into tokens.
+/// The encoder of text into tokens.
 #[derive(Debug)]
 pub(crate) enum Encoder {
-    /// Nobody knows.
+    /// There is no encoder.
     Unknown,
-    /// By a tokenizer of ours.
+    /// A built-in tokenizer.
     Tokenizer(Tokenizer),
-    /// By a function of the caller.
+    /// A function of the caller.
     Function(EncodeFn, UserData),
 }
 
-/// A function of the caller that cuts a text into tokens: `mw_encode_fn`, and `LlgTokenizeFn`. It gets room for some tokens, writes as many as fit, and
-/// returns how many there are.
+/// A function of the caller that encodes a text: `mw_encode_fn`, and `LlgTokenizeFn`. It gets room for some tokens,
+/// writes as many as fit, and returns how many there are.
 pub type EncodeFn = extern "C" fn(UserData, *const u8, usize, *mut u32, usize) -> usize;
 
 /// `mw_vocabulary_options`.
@@ -87,7 +87,7 @@ pub extern "C" fn mw_vocabulary_load(
     })
 }
 
-/// Makes a vocabulary of tokens in memory.
+/// Creates a vocabulary from tokens in memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_vocabulary_new(
     tokens: Ref<'_, Tokens<'_>>,
@@ -110,19 +110,19 @@ pub extern "C" fn mw_vocabulary_new(
     })
 }
 
-/// Number of ids: the width of a row of logits. 0 for null.
+/// Returns the number of ids, which is the width of a row of logits; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_vocabulary_size(vocabulary: Ref<'_, Vocabulary>) -> usize {
     vocabulary.get("vocabulary").map_or(0, |vocabulary| vocabulary.tokens.size())
 }
 
-/// Words of a mask. 0 for null.
+/// Returns the number of words of a mask; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_vocabulary_mask_words(vocabulary: Ref<'_, Vocabulary>) -> usize {
     mw_vocabulary_size(vocabulary).div_ceil(32)
 }
 
-/// The tokens that end a text.
+/// Returns the tokens that end a text.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_vocabulary_eos(
     vocabulary: Ref<'_, Vocabulary>,
@@ -138,7 +138,7 @@ pub extern "C" fn mw_vocabulary_eos(
     })
 }
 
-/// What a token is: its kind, and its bytes or its name.
+/// Returns the kind of a token, and its bytes or its name.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_vocabulary_token(
     vocabulary: Ref<'_, Vocabulary>,
@@ -165,7 +165,7 @@ pub extern "C" fn mw_vocabulary_token(
     })
 }
 
-/// Cuts a text that goes on into tokens.
+/// Encodes a text that is a continuation.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_vocabulary_encode(
     vocabulary: Ref<'_, Vocabulary>,
@@ -184,7 +184,7 @@ pub extern "C" fn mw_vocabulary_encode(
     })
 }
 
-/// The bytes that tokens add to a text.
+/// Returns the bytes that tokens add to a text.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_vocabulary_decode(
     vocabulary: Ref<'_, Vocabulary>,
@@ -206,7 +206,7 @@ pub extern "C" fn mw_vocabulary_decode(
     })
 }
 
-/// Gives a vocabulary back.
+/// Frees a vocabulary.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_vocabulary_free(vocabulary: Owned<Vocabulary>) {
     discard(vocabulary);
@@ -222,7 +222,7 @@ pub(crate) enum TokenKind {
 }
 
 impl VocabularyOptions<'_> {
-    /// The tokens that end a text, if the caller says so.
+    /// Returns the tokens that end a text, if the caller gives them.
     fn eos(&self) -> Result<Option<Vec<TokenId>>, Failure> {
         let eos = self.eos.tokens("options.eos", self.eos_count)?;
         Ok((!eos.is_empty()).then_some(eos))
@@ -258,7 +258,7 @@ impl<'c> Tokens<'c> {
     }
 }
 
-/// Bytes of all tokens together.
+/// Returns the total length of all tokens in bytes.
 pub(crate) fn total(lengths: &[u32]) -> Result<usize, Failure> {
     let total = lengths.iter().map(|length| u64::from(*length)).sum::<u64>();
     usize::try_from(total).map_err(|_| Failure::argument(format!("the tokens cannot have {total} bytes")))
@@ -269,7 +269,7 @@ impl Vocabulary {
         Self { tokens: tokenizer.vocabulary().clone(), encoder: Arc::new(Encoder::Tokenizer(tokenizer)) }
     }
 
-    /// A vocabulary of tokens in memory. What ends a text becomes special, whatever it was.
+    /// Builds a vocabulary from tokens in memory. Tokens that end a text become special, even if they were ordinary.
     pub(crate) fn build(
         list: &[(TokenKind, &[u8])],
         eos: &[TokenId],
@@ -301,7 +301,7 @@ impl Vocabulary {
         Ok(Self { tokens: Arc::new(tokens), encoder: Arc::new(encoder) })
     }
 
-    /// The tokens for a text that goes on. Their bytes are exactly the text.
+    /// Encodes a text that is a continuation. The bytes of the tokens are exactly the text.
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<TokenId>, Failure> {
         match &*self.encoder {
             Encoder::Unknown => {
@@ -314,7 +314,7 @@ impl Vocabulary {
     }
 
     fn encode_by(&self, function: EncodeFn, data: UserData, text: &str) -> Result<Vec<TokenId>, Failure> {
-        // No token is empty. A few more are for functions that put something in front.
+        // No token is empty, so this is enough. A few more are for functions that add a token at the beginning.
         let mut buffer = vec![0; text.len() + 16];
         let count = function(data, text.as_ptr(), text.len(), buffer.as_mut_ptr(), buffer.len());
         let tokens = buffer.get(..count).unwrap_or_default();
@@ -331,7 +331,7 @@ pub(crate) fn numbers(tokens: &[TokenId]) -> Vec<u32> {
     tokens.iter().map(|token| token.0).collect()
 }
 
-/// Says so if there is no such token.
+/// Returns an error if there is no such token.
 pub(crate) fn check_token(token: TokenId, vocabulary: &maskwright::Vocabulary) -> Result<(), Failure> {
     let size = vocabulary.size();
     if token.index() < size {

@@ -1,4 +1,4 @@
-//! Grammars with probabilities: what they think of the tokens that may come next.
+//! Grammars with probabilities: scores for the tokens that may come next.
 
 use core::ffi::c_char;
 
@@ -11,14 +11,14 @@ use crate::pointer::{Given, Mut, Out, Owned, Ref};
 use crate::status::{Failure, Status};
 use crate::vocabulary::{Vocabulary, check_token};
 
-/// `mw_scorer`: the state of one text, beside a matcher.
+/// `mw_scorer`: the state of one text, used in parallel with a matcher.
 #[derive(Debug)]
 pub struct Scorer {
     inner: Whole<weighted::Scorer>,
     vocabulary: Vocabulary,
 }
 
-/// The scores of a text that has not begun.
+/// Creates a scorer at the beginning of a text.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_scorer_new(
     constraint: Ref<'_, CompiledConstraint>,
@@ -40,7 +40,7 @@ pub extern "C" fn mw_scorer_new(
     })
 }
 
-/// An independent scorer at the same place.
+/// Creates an independent scorer in the same state.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_scorer_fork(
     scorer: Mut<'_, Scorer>,
@@ -57,7 +57,7 @@ pub extern "C" fn mw_scorer_fork(
     })
 }
 
-/// How likely each of some tokens is to come next.
+/// Returns how likely each of some tokens is to come next.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_scorer_scores(
     scorer: Mut<'_, Scorer>,
@@ -78,7 +78,7 @@ pub extern "C" fn mw_scorer_scores(
     })
 }
 
-/// Takes a token.
+/// Accepts a token.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_scorer_accept(
     scorer: Mut<'_, Scorer>,
@@ -93,7 +93,7 @@ pub extern "C" fn mw_scorer_accept(
     })
 }
 
-/// Takes back the last tokens.
+/// Undoes the last tokens.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_scorer_rollback(
     scorer: Mut<'_, Scorer>,
@@ -113,7 +113,7 @@ pub extern "C" fn mw_scorer_rollback(
     })
 }
 
-/// How likely the text is.
+/// Returns how likely the text is.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_scorer_logprob(
     scorer: Mut<'_, Scorer>,
@@ -131,7 +131,7 @@ pub extern "C" fn mw_scorer_logprob(
     })
 }
 
-/// Gives a scorer back.
+/// Frees a scorer.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_scorer_free(scorer: Owned<Scorer>) {
     discard(scorer);

@@ -1,4 +1,4 @@
-//! The flags that several commands share: which constraint, and which tokenizer.
+//! Flags that several commands share: for the constraint, and for the tokenizer.
 
 use core::str::FromStr;
 use std::env;
@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use crate::schema_args::SchemaArgs;
 use crate::source::Source;
 
-/// The largest file that is read as a constraint or as a text.
+/// The maximum size of a file that is read as a constraint or as a text.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Exactly one constraint, and how it is read.
+/// Exactly one constraint, with the options for reading it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConstraintArgs {
     #[command(flatten)]
@@ -31,10 +31,10 @@ pub(crate) struct ConstraintArgs {
     weights: WeightArgs,
 }
 
-/// How regular expressions are read.
+/// Options for regular expressions.
 #[derive(Debug, clap::Args)]
 struct PatternArgs {
-    /// The dialect of regular expressions: `ecma`, `python` or `rust`; without it: `ecma` in a tag, and `rust` elsewhere
+    /// The dialect of regular expressions: `ecma`, `python` or `rust`; by default `ecma` in a tag, and `rust` elsewhere
     #[arg(long, value_name = "DIALECT", value_parser = Dialect::from_str, help_heading = "Regular expressions")]
     dialect: Option<Dialect>,
 }
@@ -54,57 +54,57 @@ struct OneConstraint {
     /// A file with a regular expression; `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
     regex_file: Option<PathBuf>,
-    /// A text that may be written; give the flag once for each
+    /// An allowed text; repeat the flag for each text
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Constraint (exactly one)")]
     choice: Vec<String>,
-    /// A file with the choices: one a line, or a JSON array of strings; `-` is standard input
+    /// A file with the choices: one per line, or a JSON array of strings; `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
     choices: Option<PathBuf>,
     /// A file with an EBNF grammar (`root ::= …`); `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
     ebnf: Option<PathBuf>,
-    /// An EBNF grammar, given here
+    /// An EBNF grammar as text
     #[arg(long, value_name = "GRAMMAR", help_heading = "Constraint (exactly one)")]
     ebnf_text: Option<String>,
-    /// A file with a GBNF grammar, as llama.cpp reads it (`root ::= …`); `-` is standard input
+    /// A file with a GBNF grammar in the notation of llama.cpp (`root ::= …`); `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
     gbnf: Option<PathBuf>,
-    /// A GBNF grammar, given here
+    /// A GBNF grammar as text
     #[arg(long, value_name = "GRAMMAR", help_heading = "Constraint (exactly one)")]
     gbnf_text: Option<String>,
     /// A file with a Lark grammar (`start: …`); `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
     lark: Option<PathBuf>,
-    /// A Lark grammar, given here
+    /// A Lark grammar as text
     #[arg(long, value_name = "GRAMMAR", help_heading = "Constraint (exactly one)")]
     lark_text: Option<String>,
     /// A file with a JSON Schema; `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
     schema: Option<PathBuf>,
-    /// A JSON Schema, given here
+    /// A JSON Schema as text
     #[arg(long, value_name = "SCHEMA", help_heading = "Constraint (exactly one)")]
     schema_text: Option<String>,
     /// A file with a structural tag, as JSON; `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
     tag: Option<PathBuf>,
-    /// A structural tag, given here
+    /// A structural tag as text
     #[arg(long, value_name = "TAG", help_heading = "Constraint (exactly one)")]
     tag_text: Option<String>,
     /// A file with a grammar with probabilities (`S -> NP VP [0.9] | …`); `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Constraint (exactly one)")]
     pcfg: Option<PathBuf>,
-    /// A grammar with probabilities, given here
+    /// A grammar with probabilities as text
     #[arg(long, value_name = "GRAMMAR", help_heading = "Constraint (exactly one)")]
     pcfg_text: Option<String>,
 }
 
-/// How grammars with probabilities are read.
+/// Options for grammars with probabilities.
 #[derive(Debug, clap::Args)]
 struct WeightArgs {
-    /// Divide the probabilities of each symbol by their sum, if that is not one
+    /// Divide the probabilities of each symbol by their sum if it is not one
     #[arg(long, help_heading = "Grammars with probabilities")]
     normalise: bool,
-    /// The symbol that a whole text must match, if it is not that of the first rule
+    /// The symbol that a whole text must match; by default that of the first rule
     #[arg(long, value_name = "SYMBOL", help_heading = "Grammars with probabilities")]
     start: Option<String>,
 }
@@ -116,7 +116,7 @@ impl WeightArgs {
 }
 
 impl ConstraintArgs {
-    /// The constraint with the text it was read from.
+    /// Returns the constraint with the text it was read from.
     pub(crate) fn source(&self) -> Result<Source, Failure> {
         read_by(&self.one, &self.reading, &self.patterns, &self.weights)
     }
@@ -129,7 +129,7 @@ impl ConstraintArgs {
     }
 }
 
-/// One constraint or none, and how it is read.
+/// At most one constraint, with the options for reading it.
 #[cfg(feature = "runtime")]
 #[derive(Debug, clap::Args)]
 #[command(mut_group("OneConstraint", |group| group.required(false)))]
@@ -146,7 +146,7 @@ pub(crate) struct MaybeConstraintArgs {
 
 #[cfg(feature = "runtime")]
 impl MaybeConstraintArgs {
-    /// The constraint, if there is one, with the text it was read from.
+    /// Returns the constraint, if there is one, with the text it was read from.
     pub(crate) fn source(&self) -> Result<Option<Source>, Failure> {
         match &self.one {
             Some(one) => read_by(one, &self.reading, &self.patterns, &self.weights).map(Some),
@@ -271,20 +271,21 @@ fn choices(path: &Path) -> Result<Source, Failure> {
     }
 }
 
-/// Where the tokenizer comes from.
+/// The source of the tokenizer.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TokenizerArgs {
-    /// A tokenizer.json or tekken.json, a GGUF, `SentencePiece` or tiktoken file, a folder with one, or the name of a tiktoken
-    /// encoding. Without it: `$MASKWRIGHT_TOKENIZER`, then the Llama 3.1 tokenizer that `make assets` fetches, then that of the model that `make serve` fetches
+    /// A tokenizer.json or tekken.json, a GGUF, `SentencePiece` or tiktoken file, a folder with one, or the name of a
+    /// tiktoken encoding. By default `$MASKWRIGHT_TOKENIZER`, then the Llama 3.1 tokenizer that `make assets` fetches,
+    /// then that of the model that `make serve` fetches
     #[arg(long, value_name = "FILE", help_heading = "Tokenizer")]
     tokenizer: Option<PathBuf>,
 }
 
-/// Where `make assets` puts the tokenizer that is used by default, and `make serve` that of its model.
+/// The path where `make assets` puts the default tokenizer, and the one where `make serve` puts that of its model.
 const FETCHED: [&str; 2] = ["target/assets/llama3_1/tokenizer.json", "target/assets/smollm2"];
 
 impl TokenizerArgs {
-    /// Which file is meant.
+    /// Returns the path of the tokenizer.
     pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.tokenizer {
             return Ok(path.clone());
@@ -301,7 +302,7 @@ impl TokenizerArgs {
         )))
     }
 
-    /// Whether one was named by the flag.
+    /// Whether the tokenizer was given by the flag.
     pub(crate) fn is_named(&self) -> bool {
         self.tokenizer.is_some()
     }
@@ -316,12 +317,12 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// What a file is called in messages.
+/// Returns the name of a file for messages.
 pub(crate) fn file_name(path: &Path) -> String {
     if is_stdin(path) { "<stdin>".into() } else { path.display().to_string() }
 }
 
-/// The content of a file or of standard input, which must be UTF-8.
+/// Reads a file or standard input, which must be UTF-8.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(read_bytes(path)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -329,7 +330,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The content of a file or of standard input.
+/// Reads a file or standard input.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let cannot = |error: io::Error| Failure::sentence(format!("cannot read {}: {error}", file_name(path)));
     let mut content = Vec::new();

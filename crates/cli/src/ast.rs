@@ -1,4 +1,4 @@
-//! What a constraint looks like after reading, as a tree.
+//! Shows the syntax tree of a constraint.
 
 mod lark;
 
@@ -12,17 +12,17 @@ use crate::failure::Failure;
 use crate::readable;
 use crate::source::Source;
 
-/// A labelled tree. Frontends bound how deep a source nests, so code may call itself for each level.
+/// A labeled tree. Frontends limit the nesting of a source, so recursion over the levels is safe.
 #[derive(Debug)]
 pub(crate) struct Tree {
     label: String,
     parts: Vec<Tree>,
 }
 
-/// A label is cut behind this many characters: a Unicode class has hundreds of ranges.
+/// The maximum length of a label in characters: a Unicode class has hundreds of ranges.
 const LABEL: usize = 100;
 
-/// Reads the constraint, and stops there.
+/// Parses the constraint, without lowering it.
 pub(crate) fn read(source: &Source) -> Result<Tree, Failure> {
     let options = &source.options;
     let wrong = |error: Error| source.failure(&error);
@@ -49,7 +49,7 @@ pub(crate) fn read(source: &Source) -> Result<Tree, Failure> {
             Ok(Tree::new("one of", parts))
         }
         Constraint::JsonSchema(text) => {
-            // Says what is wrong with the schema, and refuses what nests too deep.
+            // Reports errors in the schema, and refuses schemas that are nested too deeply.
             json_schema::grammar(text, &options.json_schema).map_err(|error| wrong(Error::Schema(error)))?;
             let value: Value =
                 serde_json::from_str(text).map_err(|error| Failure::sentence(error.to_string()))?;
@@ -69,7 +69,7 @@ pub(crate) fn read(source: &Source) -> Result<Tree, Failure> {
     }
 }
 
-/// The rules by their symbols.
+/// Returns the rules by symbol.
 fn weighted_tree(pcfg: &Pcfg) -> Tree {
     let rules = || (0..).map(RuleId).zip(pcfg.rules());
     let symbols = (0..pcfg.nonterminals() as u32).map(NonterminalId);
@@ -89,7 +89,7 @@ impl Tree {
         Self::new(label, Vec::new())
     }
 
-    /// The tree with two spaces for each level.
+    /// Returns the tree with two spaces for each level.
     pub(crate) fn indented(&self) -> String {
         let mut out = String::new();
         self.indent(0, &mut out);
@@ -102,7 +102,7 @@ impl Tree {
         self.parts.iter().for_each(|part| part.indent(level + 1, out));
     }
 
-    /// The tree as a graph in the DOT language.
+    /// Returns the tree as a graph in the DOT language.
     pub(crate) fn dot(&self) -> String {
         let mut out = String::from("digraph ast {\n  node [shape=box, style=rounded];\n");
         let mut next = 0;
@@ -129,7 +129,7 @@ impl Tree {
     }
 }
 
-/// A text in the quotes of the DOT language.
+/// Quotes a text for the DOT language.
 pub(crate) fn dot_quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,4 +1,4 @@
-//! How a command ends: with a verdict, or with a failure that a person or a program can read.
+//! The result of a command: a verdict, or a failure for people or programs.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use maskwright::Diagnostic;
 use serde_json::{Value, json};
 
-/// What a command found out.
+/// The verdict of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Everything is as it should be.
+    /// The constraint is valid, and the text or token matches.
     Yes,
-    /// The text or the token does not fit.
+    /// The text or the token does not match.
     No,
 }
 
@@ -24,14 +24,14 @@ impl From<Verdict> for ExitCode {
     }
 }
 
-/// Why a command could not answer.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// One sentence says it.
+    /// A single sentence.
     Sentence(String),
-    /// The constraint is wrong: the remarks as compilers print them, and as data.
+    /// The constraint is invalid: the diagnostics as text, and as data.
     Constraint { shown: String, data: Value },
-    /// The answer could not be written.
+    /// The output could not be written.
     Output(io::Error),
 }
 
@@ -40,7 +40,7 @@ impl Failure {
         Self::Sentence(text.into())
     }
 
-    /// Tells it, and gives the exit code. A closed pipe means that the reader has seen enough.
+    /// Reports it, and returns the exit code. A closed pipe means that the reader needs no more output.
     pub(crate) fn report(self, as_json: bool, out: &mut dyn Write) -> ExitCode {
         if let Self::Output(error) = &self
             && error.kind() == io::ErrorKind::BrokenPipe
@@ -52,7 +52,7 @@ impl Failure {
             Self::Constraint { shown, data } => (shown, data),
             Self::Output(error) => (format!("error: cannot write the answer: {error}\n"), Value::Null),
         };
-        // There is nobody left to tell if this fails as well.
+        // If this fails as well, the error cannot be reported.
         let _ = if as_json && !data.is_null() {
             writeln!(out, "{:#}", json!({"ok": false, "error": data})).and_then(|()| out.flush())
         } else {
@@ -74,7 +74,7 @@ impl From<maskwright_tokenizers::Error> for Failure {
     }
 }
 
-/// A remark about a source text as data.
+/// Returns a diagnostic about a source text as data.
 pub(crate) fn diagnostic(remark: &Diagnostic, text: &str) -> Value {
     let (line, column) = remark.line_column(text);
     json!({

@@ -1,4 +1,4 @@
-//! The `maskwright` command: check constraints, look at masks, and see why a token is not allowed.
+//! The `maskwright` command: checks constraints, shows masks, and explains why a token is not allowed.
 //!
 //! ```text
 //! maskwright check   --regex '[a-z]+@[a-z]+' --text 'ada@'    is it right, does the text fit, where does it not
@@ -17,9 +17,9 @@
 //! maskwright demo                                             all of it at a glance
 //! ```
 //!
-//! Answers go to standard output, complaints to standard error. The exit code is 0 for yes, 1 for "the text
-//! or token does not fit", and 2 for a constraint, a file or a flag that cannot be used. A reader that closes
-//! the pipe early is no error.
+//! Results go to standard output, errors to standard error. The exit code is 0 for yes, 1 for "the text or token does
+//! not match", and 2 for a constraint, a file or a flag that cannot be used. A reader that closes the pipe early is not
+//! an error.
 
 mod args;
 mod ast;
@@ -45,7 +45,7 @@ use crate::commands::{
 };
 use crate::failure::{Failure, Verdict};
 
-/// Compiling is many small allocations: with this allocator the first mask comes in two thirds of the time.
+/// Compiling makes many small allocations: with this allocator the first mask takes two thirds of the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -103,7 +103,7 @@ impl Command {
         }
     }
 
-    /// Whether the answer, and an error as well, is to be JSON.
+    /// Whether the result, and errors as well, must be JSON.
     fn wants_json(&self) -> bool {
         match self {
             Self::Check(args) => args.json,

@@ -1,15 +1,15 @@
-//! Colour, where there is a terminal that shows it.
+//! Colored output, on terminals that support it.
 
 use std::env;
 use std::io::{self, IsTerminal};
 
-/// Wraps text in ANSI colours, or leaves it as it is.
+/// Wraps text in ANSI colors, or leaves it unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
     on: bool,
 }
 
-/// A colour, or a weight.
+/// A color, or a weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ink {
     Bold,
@@ -18,13 +18,13 @@ pub(crate) enum Ink {
     Green,
     Yellow,
     Cyan,
-    /// One of the two backgrounds that tell neighbouring tokens apart.
+    /// One of the two backgrounds that distinguish adjacent tokens.
     Token(usize),
 }
 
 impl Paint {
-    /// Colour if standard output is a terminal, unless the user said otherwise (`--no-color`, `NO_COLOR`,
-    /// `TERM=dumb`). `CLICOLOR_FORCE` asks for colour without a terminal.
+    /// Uses color if standard output is a terminal, unless the user disabled it (`--no-color`, `NO_COLOR`,
+    /// `TERM=dumb`). `CLICOLOR_FORCE` enables color without a terminal.
     pub(crate) fn detect(no_color: bool) -> Self {
         let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
         let forced = env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");

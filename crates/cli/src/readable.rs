@@ -1,10 +1,10 @@
-//! Numbers, sizes and times, for people; bytes and tokens come from [`maskwright::explain`].
+//! Formats numbers, sizes and times for people; bytes and tokens are formatted by [`maskwright::explain`].
 
 use std::time::Duration;
 
 pub(crate) use maskwright::explain::{quoted, token, visible};
 
-/// At most `width` characters of a text.
+/// Returns at most `width` characters of a text.
 pub(crate) fn clipped(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -14,7 +14,7 @@ pub(crate) fn clipped(text: &str, width: usize) -> String {
     shown
 }
 
-/// 128256 as "128,256".
+/// Formats 128256 as "128,256".
 pub(crate) fn count(number: usize) -> String {
     let digits = number.to_string();
     let mut shown = String::new();
@@ -27,13 +27,13 @@ pub(crate) fn count(number: usize) -> String {
     shown
 }
 
-/// "1 rule", "2 rules".
+/// Formats "1 rule", "2 rules".
 pub(crate) fn several(number: usize, word: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{} {word}{s}", count(number))
 }
 
-/// A number of bytes with a unit.
+/// Formats a number of bytes with a unit.
 pub(crate) fn size(bytes: usize) -> String {
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let bytes_f = bytes as f64;
@@ -44,7 +44,7 @@ pub(crate) fn size(bytes: usize) -> String {
     }
 }
 
-/// A time with a unit.
+/// Formats a time with a unit.
 pub(crate) fn time(time: Duration) -> String {
     let micros = time.as_secs_f64() * 1e6;
     match micros {

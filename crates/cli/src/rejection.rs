@@ -1,4 +1,4 @@
-//! Where a text leaves the constraint, and what could have stood there.
+//! Describes where a text violates the constraint, and what was expected there.
 
 use maskwright::explain::Expectation;
 use maskwright::{Diagnostic, MatchError, Matcher, Span};
@@ -7,37 +7,38 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::readable;
 
-/// How a text relates to a constraint.
+/// The result of matching a text.
 #[derive(Debug)]
 pub(crate) enum Reading {
-    /// The text fits; the matcher stands behind it.
+    /// The text matches; the matcher has accepted it.
     Fits,
-    /// It does not.
+    /// The text does not match.
     Rejected(Rejection),
 }
 
-/// Where and why a text does not fit.
+/// Where and why a text does not match.
 #[derive(Debug)]
 pub(crate) struct Rejection {
-    /// How many bytes fit.
+    /// The number of bytes that match.
     pub(crate) offset: usize,
     line: usize,
     column: usize,
-    /// The text ended before it was complete.
+    /// Whether the text ended before it was complete.
     too_short: bool,
-    /// What stands at the place; empty at the end.
+    /// The character at this place; empty at the end.
     found: String,
     pub(crate) expectation: Expectation,
     shown: String,
 }
 
-/// Takes a text, and stands behind as much of it as fits. With `whole`, the text must be complete as well.
+/// Matches a text. Afterwards the matcher has accepted as much of it as matches. With `whole`, the text must also be
+/// complete.
 pub(crate) fn read(matcher: &mut Matcher, name: &str, text: &[u8], whole: bool) -> Result<Reading, Failure> {
     let fitting = match matcher.accept_bytes(text) {
         Ok(()) if !whole || matcher.is_accepting() => return Ok(Reading::Fits),
         Ok(()) => text.len(),
         Err(MatchError::NotAllowed { bytes }) => {
-            // What is expected is said about whole characters.
+            // Expectations are described at a character boundary.
             let characters = complete(text.get(..bytes).unwrap_or(text));
             matcher.accept_bytes(characters).map_err(|error| Failure::sentence(error.to_string()))?;
             bytes
@@ -54,7 +55,7 @@ impl Rejection {
         let before = String::from_utf8_lossy(complete(fitting));
         let behind = &text[complete(fitting).len()..];
         let found = first_character(behind);
-        // Bytes that are no text are shown as replacement characters, so the place is counted again.
+        // Bytes that are not UTF-8 are shown as replacement characters, so the place is computed again.
         let (place, width) = (before.len(), usize::from(!too_short));
         let source = format!("{before}{}", String::from_utf8_lossy(behind));
         let message = if too_short {
@@ -68,7 +69,7 @@ impl Rejection {
         Self { offset, line, column, too_short, found, expectation, shown }
     }
 
-    /// The line, with a caret under the place.
+    /// Returns the line, with a caret under the place.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
@@ -86,7 +87,7 @@ impl Rejection {
     }
 }
 
-/// The bytes without the beginning of a character that was cut in two.
+/// Removes an incomplete character from the end.
 fn complete(bytes: &[u8]) -> &[u8] {
     let end = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -95,7 +96,7 @@ fn complete(bytes: &[u8]) -> &[u8] {
     &bytes[..end]
 }
 
-/// The character at the beginning of some bytes, in quotes.
+/// Returns the first character of some bytes, in quotes.
 fn first_character(bytes: &[u8]) -> String {
     let Some(chunk) = bytes.utf8_chunks().next() else { return String::new() };
     match chunk.valid().chars().next() {

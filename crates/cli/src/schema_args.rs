@@ -1,17 +1,17 @@
-//! The flags that say how a JSON Schema is read.
+//! Flags for reading a JSON Schema.
 
 use core::str::FromStr;
 
 use clap::ValueEnum;
 use maskwright::json_schema::{Formats, KeyOrder, Numbers, Options, Strictness, Whitespace};
 
-/// How a JSON Schema is read.
+/// Options for reading a JSON Schema.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
     /// White space between tokens: `flexible`, `flexible:MAX`, `tidy`, `compact`, `spaced`, `indent:N`, `natural`
     #[arg(long, value_name = "STYLE", value_parser = Whitespace::from_str, help_heading = "JSON Schema")]
     whitespace: Option<Whitespace>,
-    /// White space between tokens as a regular expression, as in ` ?`
+    /// White space between tokens as a regular expression, such as ` ?`
     #[arg(
         long,
         value_name = "REGEX",
@@ -20,44 +20,44 @@ pub(crate) struct SchemaArgs {
         help_heading = "JSON Schema"
     )]
     whitespace_pattern: Option<String>,
-    /// The order of keys; without it: as the schema lists them
+    /// The order of keys; by default that of the schema
     #[arg(long, value_name = "ORDER", help_heading = "JSON Schema")]
     key_order: Option<Order>,
-    /// How closed objects are; without it: as the standard says
+    /// How closed objects are; by default as the standard says
     #[arg(long, value_name = "RULES", help_heading = "JSON Schema")]
     objects: Option<Objects>,
-    /// How many digits numbers may have: `double`, what a double can hold, or `any`
+    /// How many digits numbers may have: `double`, as many as a double can hold, or `any`
     #[arg(long, value_name = "DIGITS", value_parser = Numbers::from_str, help_heading = "JSON Schema")]
     numbers: Option<Numbers>,
-    /// Whether a `format` constrains anything: `enforced`, or `annotation`, and then it does not
+    /// Whether a `format` constrains anything: `enforced`, or `annotation` (it does not)
     #[arg(long, value_name = "MEANING", value_parser = Formats::from_str, help_heading = "JSON Schema")]
     formats: Option<Formats>,
 }
 
-/// In which order keys may come.
+/// The order of keys.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Order {
-    /// As the schema lists them, other keys behind
+    /// The order of the schema; other keys come last
     Schema,
-    /// Any
+    /// Any order
     Any,
 }
 
 /// Which keys an object may have.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Objects {
-    /// Other keys are allowed unless the schema forbids them; what cannot be enforced is refused
+    /// Other keys are allowed unless the schema forbids them; a schema that cannot be enforced is refused
     Standard,
     /// Only the keys that the schema lists, unless it says otherwise
     Closed,
     /// Only the keys that the schema lists, and all of them
     Strict,
-    /// As the standard says; what cannot be enforced is left out, and `check` lists it
+    /// As the standard says; keywords that cannot be enforced are left out, and `check` lists them
     Lenient,
 }
 
 impl SchemaArgs {
-    /// Whether anything was asked for.
+    /// Whether any option was given.
     pub(crate) fn is_given(&self) -> bool {
         self.whitespace.is_some()
             || self.whitespace_pattern.is_some()

@@ -1,4 +1,4 @@
-//! A constraint with the text it was read from, and its way to something that can be matched.
+//! A constraint with its source text, and how to compile it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,18 +16,18 @@ use crate::failure::{Failure, diagnostic};
 pub(crate) struct Source {
     /// The name of the file, or of the flag, for messages.
     pub(crate) name: String,
-    /// What was written, for messages that quote it.
+    /// The source text, for messages that quote it.
     pub(crate) text: String,
     pub(crate) constraint: Constraint,
     pub(crate) options: Options,
 }
 
-/// A constraint that can be matched.
+/// A compiled constraint.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) constraint: CompiledConstraint,
     pub(crate) grammar: Grammar,
-    /// How long it took from the text to the program, the vocabulary not counted.
+    /// The time for compiling the text to a program, without loading the vocabulary.
     pub(crate) time: Duration,
 }
 
@@ -47,13 +47,13 @@ impl Source {
         let begin = Instant::now();
         let (grammar, remarks) = self.grammar(&compiler)?;
         let compiled = compiler.compile_grammar(&grammar, remarks);
-        // Only the way from the text to the end knows which part of the text leaves nothing.
+        // Only compiling the source again can tell which part of it matches nothing.
         let told = |error| compiler.compile(&self.constraint).err().unwrap_or(error);
         let constraint = compiled.map_err(|error| self.failure(&told(error)))?;
         Ok(Compiled { constraint, grammar, time: begin.elapsed() })
     }
 
-    /// Reads and compiles the constraint, with something that the text has to begin with.
+    /// Reads and compiles the constraint with a prefix that the text must begin with.
     pub(crate) fn compile_behind(
         &self,
         vocabulary: Arc<Vocabulary>,
@@ -64,7 +64,7 @@ impl Source {
         compiler.compile_with(&self.constraint, &options).map_err(|error| self.failure(&error))
     }
 
-    /// What is wrong with the constraint.
+    /// Returns the failure for an error of the constraint.
     pub(crate) fn failure(&self, error: &Error) -> Failure {
         let problems: Vec<Value> = match error {
             Error::Source(remarks) => remarks.iter().map(|remark| diagnostic(remark, &self.text)).collect(),
@@ -87,7 +87,7 @@ impl Source {
     }
 }
 
-/// The vocabulary whose tokens are the 256 bytes: enough to match texts, without a tokenizer.
+/// Returns a vocabulary whose tokens are the 256 bytes: enough to match texts without a tokenizer.
 pub(crate) fn bytes_alone() -> Result<Arc<Vocabulary>, Failure> {
     let build = || {
         let mut builder = VocabularyBuilder::new();

@@ -1,4 +1,4 @@
-//! What is found, and how it is shown.
+//! Faults and how they are shown.
 
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,41 +7,41 @@ use serde_json::Value;
 
 use crate::settings::Settings;
 
-/// Something that must not happen. The text is what shows it.
+/// A wrong behavior. The text demonstrates it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Both validators call the text invalid, and the engine takes it.
+    /// Both validators call the text invalid, but the engine accepts it.
     AcceptsInvalid(String),
-    /// A key stands twice, and the engine takes it.
+    /// A key occurs twice, but the engine accepts it.
     AcceptsRepeatedKey(String),
-    /// Both validators call the value valid, and the engine takes none of its spellings.
+    /// Both validators call the value valid, but the engine accepts none of its spellings.
     RefusesValid(String),
-    /// A spelling is refused that may be written.
+    /// An allowed spelling is refused.
     RefusesSpelling(String),
-    /// A spelling is accepted that may not be written.
+    /// A forbidden spelling is accepted.
     AcceptsSpelling(String),
-    /// One order of keys takes what the other refuses in every order.
+    /// One order of keys accepts what the other refuses in every order.
     OrdersDiffer(String),
-    /// The schema is said to have no value, and this is one.
+    /// The schema is reported to have no value, but this is one.
     CallsUnsatisfiable(String),
-    /// The schema is called malformed, and no validator agrees.
+    /// The schema is reported to be malformed, but no validator agrees.
     Malformed(String),
-    /// A walk under the mask cannot go on.
+    /// A walk under the mask cannot continue.
     Stuck(String),
     /// A token of the mask is refused.
     MaskLies(String),
-    /// What a walk has written is no JSON, or not accepted when it is read again.
+    /// The text of a walk is not JSON, or is refused when it is read again.
     NotRead(String),
-    /// A budget is refused that should do, or not kept.
+    /// A sufficient budget is refused, or a budget is not kept.
     Budget(String),
-    /// A mask is not what trying every token gives, or one notation does not mean what another does.
+    /// A mask differs from the result of trying every token, or two notations differ in meaning.
     Mask(String),
     /// The code panicked.
     Panic(String),
 }
 
 impl Fault {
-    /// Its kind, and what shows it.
+    /// Returns its kind, and the text that demonstrates it.
     pub fn parts(&self) -> (&'static str, &str) {
         match self {
             Self::AcceptsInvalid(text) => ("accepts an invalid document", text),
@@ -61,13 +61,13 @@ impl Fault {
         }
     }
 
-    /// Whether two faults are of one kind, so that a smaller case may stand for a larger one.
+    /// Whether two faults are of the same kind, so that a smaller case may replace a larger one.
     pub fn is_like(&self, other: &Self) -> bool {
         core::mem::discriminant(self) == core::mem::discriminant(other)
     }
 }
 
-/// A fault with what is needed to see it again.
+/// A fault with everything that is needed to reproduce it.
 #[derive(Clone, Debug)]
 pub struct Find {
     /// The seed of the round.
@@ -80,7 +80,7 @@ pub struct Find {
     pub settings: Option<Settings>,
     /// The fault.
     pub fault: Fault,
-    /// What the first validator, the second one and the engine say.
+    /// The verdicts of the first validator, the second one and the engine.
     pub verdicts: Option<[bool; 3]>,
 }
 
@@ -119,7 +119,7 @@ impl fmt::Display for Find {
     }
 }
 
-/// Makes a fault of a panic.
+/// Converts a panic to a fault.
 pub fn caught<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().cloned();

@@ -1,24 +1,26 @@
-//! The judges: two validators that know nothing of us and of one another, and what we have decided to do otherwise.
+//! Compares the engine with two validators that are independent of it and of each other, taking our own decisions into
+//! account.
 //!
-//! A *pair* is a schema and a document. The validators say whether the document's value satisfies the schema; the engine says whether the
-//! document's text may be written. These are different questions, and `docs/json-schema.md` says where the answers differ. All such decisions are
-//! here, each a function with its reason, and everything else is a disagreement:
+//! A *pair* is a schema and a document. The validators decide whether the document's value satisfies the schema; the
+//! engine decides whether the document's text may be written. These are different questions, and `docs/json-schema.md`
+//! describes where the answers differ. All such decisions are implemented here, each as a function with its reason;
+//! everything else is a disagreement:
 //!
 //! | decision | where |
 //! |---|---|
-//! | no key stands twice | [`Judge::pair`]: such a text must be refused, whatever validators think of the last member |
-//! | keys have an order, or any | `in_some_order`: with the schema's order, some order of the keys must be accepted; with any order, the one at hand, but in listed objects. `Judge::orders_of_root` knows the order where schemas are not merged |
+//! | no key occurs twice | [`Judge::pair`]: such a text must be refused, regardless of the validators |
+//! | keys have an order, or any | `in_some_order`: with the schema's order, some order of the keys must be accepted; with any order, the given one, except in listed objects. `Judge::orders_of_root` knows the order if schemas are not merged |
 //! | listed words have one spelling | `Spellings::strings`: words that the schema names are written with as few escapes as possible |
 //! | integers and bounded numbers in plain digits, listed numbers as listed | `Spellings::numbers` |
-//! | numbers are exact, and have at most 24 digits on each side of the point | `has_numbers_beyond`: about more digits than a double holds the validators are not asked |
-//! | patterns are ECMA-262's | `has_line_breaks`: about a dot and such a line break the validators are not asked |
-//! | some formats are more than a regular language, and neither they nor their negation allow all that they might | `Judge::has_open_formats`: about such a string nobody is asked |
-//! | in `regex`, a backslash before a line break is no escape | `has_escaped_breaks`: about such a string the validators are not asked |
-//! | in a quoted `email`, a blank may be escaped | `has_escaped_blanks`: about such a string the validators are not asked |
-//! | `uri-template` has the characters of RFC 6570 | `has_other_characters`: about such a string the validators are not asked |
+//! | numbers are exact, and have at most 24 digits on each side of the point | `has_numbers_beyond`: the validators are not asked about more digits than a double holds |
+//! | patterns are ECMA-262's | `has_line_breaks`: the validators are not asked about a dot and such a line break |
+//! | some formats are not regular, and neither they nor their negation allow all strings that they could | `Judge::has_open_formats`: nothing is compared for such a string |
+//! | in `regex`, a backslash before a line break is not an escape | `has_escaped_breaks`: the validators are not asked about such a string |
+//! | in a quoted `email`, a blank may be escaped | `has_escaped_blanks`: the validators are not asked about such a string |
+//! | `uri-template` has the characters of RFC 6570 | `has_other_characters`: the validators are not asked about such a string |
 //! | white space by style | [`Settings::layouts`] |
-//! | a schema that nothing satisfies is an error | [`Judge::pair`]: then no document may be valid |
-//! | what cannot be enforced is refused | such schemas are counted, not judged |
+//! | an unsatisfiable schema is an error | [`Judge::pair`]: then no document may be valid |
+//! | a schema that cannot be enforced is refused | such schemas are counted, not judged |
 
 use std::sync::Arc;
 
@@ -32,21 +34,21 @@ use crate::schema::{for_each, mentions};
 use crate::second::Second;
 use crate::settings::Settings;
 
-/// Something that may be so for a string.
+/// A property of a string.
 type AboutString = fn(&str) -> bool;
 
-/// A schema as the engine and both validators see it.
+/// A schema, compiled for the engine and for both validators.
 pub struct Judge {
     schema: Value,
     settings: Settings,
     first: jsonschema::Validator,
     second: Second,
-    /// None where nothing satisfies the schema.
+    /// `None` if nothing satisfies the schema.
     compiled: Option<CompiledConstraint>,
     spellings: Spellings,
-    /// About strings of which one of these is so the validators are not asked.
+    /// The validators are not asked about strings with one of these properties.
     unasked: Vec<AboutString>,
-    /// The formats of the schema that are more than a regular language: each, and its negation.
+    /// The formats of the schema that are not regular: each, and its negation.
     formats: Vec<[CompiledConstraint; 2]>,
 }
 
@@ -56,58 +58,59 @@ impl core::fmt::Debug for Judge {
     }
 }
 
-/// Why a schema is not judged.
+/// The reason why a schema is not judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unjudged {
-    /// We refuse it, and say so: the message.
+    /// The engine refuses it, with this message.
     Refused(String),
-    /// A validator does not take it.
+    /// A validator does not accept it.
     ByValidator,
-    /// We call it malformed, and no validator does.
+    /// The engine calls it malformed, and no validator does.
     Fault(Fault),
 }
 
-/// What came of a pair.
+/// The result for a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
     /// All agree that the document is valid.
     Valid,
-    /// All agree that it is not.
+    /// All agree that the document is invalid.
     Invalid,
-    /// The validators disagree with one another.
+    /// The validators disagree.
     Disputed,
     /// There are too many orders of keys to try.
     Undecided,
 }
 
-/// What the engine is asked through: one compiler for all schemas, so that they share what the vocabulary is known to do.
+/// The compiler for all schemas, which shares what is learnt about the vocabulary.
 #[derive(Debug)]
 pub struct Bench {
     compiler: Compiler,
 }
 
 impl Bench {
-    /// A bench for a vocabulary.
+    /// Creates a bench for a vocabulary.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
         Self { compiler: Compiler::with_library(Arc::new(Library::new(vocabulary)), Options::default()) }
     }
 
-    /// The vocabulary.
+    /// Returns the vocabulary.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         self.compiler.vocabulary()
     }
 
-    /// The compiler, for other constraints than schemas.
+    /// Returns the compiler, for constraints other than schemas.
     pub fn compiler(&self) -> &Compiler {
         &self.compiler
     }
 
-    /// Forgets what the compiler has learnt if it is much.
+    /// Drops what the compiler has learnt if it is large.
     pub fn tidy(&self) {
         self.compiler.renew(64 << 20);
     }
 
-    /// The same schema in the other order of keys; `None` if it is refused there, which is counted where that order is judged.
+    /// Returns the same schema with the other order of keys; `None` if it is refused there, which is counted where that
+    /// order is judged.
     pub fn in_other_order(&self, judge: &Judge) -> Option<Judge> {
         let order = if judge.settings.order == KeyOrder::Any { KeyOrder::Schema } else { KeyOrder::Any };
         self.judge(&judge.schema, &Settings { order, ..judge.settings.clone() }).ok()
@@ -166,7 +169,7 @@ impl Bench {
     }
 }
 
-/// The formats of which `docs/json-schema.md` says that they are more than a regular language can tell.
+/// The formats that are not regular according to `docs/json-schema.md`.
 const IRREGULAR: [&str; 5] = ["time", "date-time", "email", "idn-email", "regex"];
 
 impl Bench {
@@ -199,42 +202,42 @@ fn accepts(compiled: &CompiledConstraint, text: &str) -> bool {
 }
 
 impl Judge {
-    /// The schema.
+    /// Returns the schema.
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// The compiled schema; none where nothing satisfies it.
+    /// Returns the compiled schema; `None` if nothing satisfies it.
     pub fn compiled(&self) -> Option<&CompiledConstraint> {
         self.compiled.as_ref()
     }
 
-    /// What both validators say; `None` if they disagree, or if one does not come to an end.
+    /// Returns the common verdict of both validators; `None` if they disagree, or if one does not finish.
     pub fn validators(&self, value: &Value) -> Option<bool> {
         let first = self.first.is_valid(value);
         let second = self.second.is_valid(value)?;
         (first == second).then_some(first)
     }
 
-    /// Whether the engine takes a text as a whole.
+    /// Whether the engine accepts a complete text.
     pub fn accepts(&self, text: &str) -> bool {
         self.compiled.as_ref().is_some_and(|compiled| accepts(compiled, text))
     }
 
-    /// What the first validator, the second one and the engine say, each by itself.
+    /// Returns the verdicts of the first validator, the second one and the engine.
     pub fn verdicts(&self, value: &Value, text: &str) -> [bool; 3] {
         let first = self.first.is_valid(value);
         [first, self.second.is_valid(value).unwrap_or(first), self.accepts(text)]
     }
 
-    /// Reads a finished text back: it is JSON, and accepted as a whole.
+    /// Parses a finished text, and checks that it is JSON and accepted as a whole.
     pub fn reads(&self, text: &[u8]) -> Result<Document, Fault> {
         let read = core::str::from_utf8(text).ok().filter(|text| self.accepts(text));
         read.and_then(Document::parse)
             .ok_or_else(|| Fault::NotRead(String::from_utf8_lossy(text).into_owned()))
     }
 
-    /// Judges a document. `seed` chooses the white space.
+    /// Judges a document. `seed` determines the white space.
     pub fn pair(&self, document: &Document, seed: u64) -> Result<Pair, Fault> {
         let (layouts, foreign) = self.settings.layouts(document, seed);
         let texts: Vec<String> = layouts.iter().map(|layout| layout.write(document)).collect();
@@ -267,7 +270,7 @@ impl Judge {
             Search::Nothing if self.has_open_formats(&value) => return Ok(Pair::Undecided),
             Search::Nothing => return Err(Fault::RefusesValid(layout.write(document))),
         };
-        // From here on the document is written as it was accepted, and one thing is changed that must not matter, or must.
+        // From here on the document is in an accepted spelling, and one thing is changed that must not matter, or must.
         for layout in layouts {
             self.must_accept(&layout.write(&accepted))?;
         }
@@ -304,7 +307,8 @@ impl Judge {
         })
     }
 
-    /// The same schema in another order of keys must take a document in some order of its keys and some spelling if and only if this one does, whatever validators think of it.
+    /// Checks that the same schema with another order of keys accepts a document, in some order of its keys and some
+    /// spelling, if and only if this one does. The validators do not matter here.
     pub fn agrees_with(&self, other: &Self, document: &Document, seed: u64) -> Result<Pair, Fault> {
         if document.repeats_a_key() {
             return Ok(Pair::Disputed);
@@ -321,8 +325,9 @@ impl Judge {
         }
     }
 
-    /// Other orders of the document's own keys, and whether they may be written: the keys of `properties` as they are listed there, then those of
-    /// `required` and `dependentRequired`, then others in any order. Only for schemas that are not merged with others, where it is plain to see.
+    /// Returns other orders of the document's own keys, and whether they are allowed: the keys of `properties` in their
+    /// order, then those of `required` and `dependentRequired`, then others in any order. Only for schemas that are not
+    /// merged with others, where the order is obvious.
     fn orders_of_root(&self, accepted: &Document) -> Vec<(Document, bool)> {
         const ORDERS: usize = 24;
         let combined = ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "enum", "const"];
@@ -372,7 +377,8 @@ impl Judge {
         if self.accepts(&text) { Err(Fault::AcceptsSpelling(text)) } else { Ok(()) }
     }
 
-    /// A spelling of the document, in some order of keys if the schema decides about the order, that the engine takes.
+    /// Searches for a spelling of the document that the engine accepts, in some order of keys if the schema determines
+    /// the order.
     fn some_spelling(&self, document: &Document, layout: Layout) -> Search {
         let spelled = self.spellings.all(document);
         let accepts = |document: &Document| self.accepts(&layout.write(document));
@@ -386,7 +392,7 @@ impl Judge {
         self.some_order(&spelled, layout)
     }
 
-    /// The same in some order of keys.
+    /// Does the same in some order of keys.
     fn some_order(&self, spelled: &[Document], layout: Layout) -> Search {
         let accepts = |document: &Document| self.accepts(&layout.write(document));
         let mut result = Search::Nothing;
@@ -401,14 +407,14 @@ impl Judge {
     }
 }
 
-/// What came of a search for a text that is accepted.
+/// The result of searching for an accepted text.
 enum Search {
     Found(Document),
     Nothing,
     TooMany,
 }
 
-/// The document with its keys in an order that is accepted. The order in which the schema names them is tried first, and then every other.
+/// Searches for an accepted order of the document's keys. The order of the schema is tried first, and then all others.
 fn in_some_order(document: &Document, names: &[String], accepts: &dyn Fn(&Document) -> bool) -> Search {
     /// Enough for six keys in one object.
     const ORDERS: usize = 721;
@@ -421,13 +427,13 @@ fn in_some_order(document: &Document, names: &[String], accepts: &dyn Fn(&Docume
     }
 }
 
-/// Whether some string has a line break that the dot of ECMA-262 does not match, and that of the validators does: both use the crate `regex`,
-/// whose dot excludes `\n` alone.
+/// Whether a string has a line break that the dot of ECMA-262 does not match, but that of the validators does: both use
+/// the crate `regex`, whose dot only excludes `\n`.
 fn has_line_breaks(text: &str) -> bool {
     text.contains(['\r', '\u{2028}', '\u{2029}'])
 }
 
-/// Whether something is so for some string, keys included.
+/// Whether some string, including keys, has a property.
 fn any_string(value: &Value, is_so: &dyn Fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => is_so(text),
@@ -437,17 +443,19 @@ fn any_string(value: &Value, is_so: &dyn Fn(&str) -> bool) -> bool {
     }
 }
 
-/// Whether a string has a backslash before a line break. With the flag `u`, ECMA-262 has no such escape; both validators take it.
+/// Whether a string has a backslash before a line break. With the flag `u`, ECMA-262 has no such escape, but both
+/// validators accept it.
 fn has_escaped_breaks(text: &str) -> bool {
     ["\\\n", "\\\r", "\\\u{2028}", "\\\u{2029}"].iter().any(|escape| text.contains(escape))
 }
 
-/// Whether a string has a backslash before a blank. RFC 5321 has such a pair in quoted text; both validators refuse it.
+/// Whether a string has a backslash before a blank. RFC 5321 allows this in quoted text, but both validators refuse it.
 fn has_escaped_blanks(text: &str) -> bool {
     text.contains("\\ ")
 }
 
-/// Whether a string has a code point beyond ASCII that RFC 6570 leaves out: controls, specials, noncharacters, and tags. Both validators take them.
+/// Whether a string has a non-ASCII code point that RFC 6570 excludes: controls, specials, noncharacters, and tags.
+/// Both validators accept them.
 fn has_other_characters(text: &str) -> bool {
     text.chars().any(|c| {
         matches!(c, '\u{80}'..='\u{9F}' | '\u{FDD0}'..='\u{FDEF}' | '\u{FFF0}'..='\u{FFFF}' | '\u{E0000}'..='\u{E0FFF}')
@@ -455,14 +463,15 @@ fn has_other_characters(text: &str) -> bool {
     })
 }
 
-/// In any order, so many orders of a document's keys are judged.
+/// How many orders of a document's keys are judged if any order is allowed.
 const MORE_ORDERS: usize = 8;
 
-/// As many digits as a double surely holds. With more, `84202447271010757981.5` becomes an integer in both validators, and we count digits.
+/// The number of digits that a double can always hold. With more, both validators read `84202447271010757981.5` as an
+/// integer, while we count digits.
 const DIGITS_OF_A_DOUBLE: usize = 15;
 
-/// Whether some number has more digits than this, written plainly. Such numbers are also beyond what may be written: a number has at most
-/// 24 digits on each side of the point, so that no model writes digits for ever.
+/// Whether some number has more than this number of digits in plain notation. Such numbers may also be too long to be
+/// written: a number has at most 24 digits on each side of the point, so that no model writes digits forever.
 fn has_numbers_beyond(document: &Document, digits: usize) -> bool {
     match document {
         Document::Scalar(text) if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) => {
@@ -492,18 +501,18 @@ fn sorted(document: &Document, names: &[String]) -> Document {
     }
 }
 
-/// What a schema says about how things are spelled.
+/// The parts of a schema that determine spelling.
 #[derive(Clone, Debug)]
 struct Spellings {
     /// Keys that the schema names, in the order of its text.
     names: Vec<String>,
-    /// These, and strings in `enum` and `const`.
+    /// These keys, and the strings in `enum` and `const`.
     words: Vec<String>,
-    /// Numbers in `enum` and `const`, as they are spelled.
+    /// The numbers in `enum` and `const`, in their notation.
     listed: Vec<String>,
     /// Whether some object is listed.
     lists_objects: bool,
-    /// Whether no number is listed, bounded or an integer, so that each may be spelled in any way.
+    /// Whether no number is listed, bounded or an integer, so that numbers may have any notation.
     numbers_are_free: bool,
 }
 
@@ -538,7 +547,7 @@ impl Spellings {
         Self { names, words, listed, lists_objects, numbers_are_free }
     }
 
-    /// Spellings of which one must be accepted: numbers as they are, plain, and as the schema has them.
+    /// Returns spellings of which one must be accepted: numbers in their own, in plain, and in the schema's notation.
     fn all(&self, document: &Document) -> Vec<Document> {
         let mut all: Vec<Document> = Vec::new();
         for how in [Numbers::Plain, Numbers::Listed, Numbers::AsIs] {
@@ -555,8 +564,9 @@ impl Spellings {
         all
     }
 
-    /// Integers are written in plain digits because a reader might not take `1.0` for one, numbers with bounds without exponents because an
-    /// automaton compares digits, and listed numbers as they are listed.
+    /// Respells a number. Integers are written in plain digits because some readers do not accept `1.0` as an integer,
+    /// numbers with bounds without exponents because an automaton compares digits, and listed numbers as they are
+    /// listed.
     fn numbers(&self, scalar: &str, how: Numbers) -> String {
         let Some(plain) = plain_number(scalar) else { return scalar.to_owned() };
         match how {
@@ -569,8 +579,8 @@ impl Spellings {
         }
     }
 
-    /// Keys that the schema names and listed words have one spelling, because a model has no reason to escape them. All other strings may be
-    /// spelled in any way.
+    /// Respells a string. Keys that the schema names and listed words have one spelling, because a model has no reason
+    /// to escape them. All other strings may have any spelling.
     fn strings(&self, spelled: &str) -> String {
         match decode(spelled) {
             Some(word) if self.words.contains(&word) => encode(&word),
@@ -578,7 +588,7 @@ impl Spellings {
         }
     }
 
-    /// `accepted` with strings and keys spelled as in `document`.
+    /// Returns `accepted` with strings and keys spelled as in `document`.
     fn restore_strings(&self, document: &Document, accepted: &Document) -> Document {
         restore(document, accepted, &|theirs, ours| {
             if theirs.starts_with('"') { self.strings(theirs) } else { ours.to_owned() }
@@ -597,7 +607,7 @@ fn plain_string(spelled: &str) -> String {
     decode(spelled).map_or_else(|| spelled.to_owned(), |text| encode(&text))
 }
 
-/// The strings and numbers in a listed value.
+/// Collects the strings and numbers in a listed value.
 fn collect(value: &Value, words: &mut Vec<String>, numbers: &mut Vec<String>) {
     match value {
         Value::String(word) => words.push(word.clone()),
@@ -613,14 +623,15 @@ fn collect(value: &Value, words: &mut Vec<String>, numbers: &mut Vec<String>) {
     }
 }
 
-/// `accepted` with numbers spelled as in `document`.
+/// Returns `accepted` with numbers spelled as in `document`.
 fn restore_numbers(document: &Document, accepted: &Document) -> Document {
     restore(document, accepted, &|theirs, ours| {
         if theirs.starts_with('"') { ours.to_owned() } else { theirs.to_owned() }
     })
 }
 
-/// `ours` with its scalars and keys replaced by what `choose` makes of their two spellings. Both have the same keys, perhaps in other orders.
+/// Returns `ours` with its scalars and keys replaced by the choice between both spellings. Both have the same keys,
+/// possibly in different orders.
 fn restore(theirs: &Document, ours: &Document, choose: &dyn Fn(&str, &str) -> String) -> Document {
     match (theirs, ours) {
         (Document::Scalar(theirs), Document::Scalar(ours)) => Document::Scalar(choose(theirs, ours)),
@@ -652,7 +663,7 @@ mod tests {
         Settings { order, whitespace: Whitespace::Compact, cases: None }
     }
 
-    /// What the judge says about an engine that has been given `ours`, where the validators have `theirs`.
+    /// Returns the judge's fault if the engine has the schema `ours`, and the validators have `theirs`.
     fn fault(ours: &Value, theirs: &Value, text: &str) -> Option<Fault> {
         let bench = Bench::new(vocabulary());
         let mut judge = bench.judge(ours, &settings(KeyOrder::Schema)).unwrap();
@@ -669,7 +680,7 @@ mod tests {
         assert_eq!(fault(&short, &long, "\"a\""), None);
         let (never, always) = (json!(false), json!({"type": "null"}));
         assert_eq!(fault(&never, &always, "null"), Some(Fault::CallsUnsatisfiable("null".to_owned())));
-        // A listed word has one spelling, and is refused in others; any other word has all.
+        // A listed word has one spelling, and others are refused; any other word has all spellings.
         let (listed, free) = (json!({"enum": ["a"]}), json!({"type": "string"}));
         assert_eq!(fault(&listed, &listed, r#""\u0061""#), None);
         assert_eq!(fault(&free, &free, r#""\u0061""#), None);

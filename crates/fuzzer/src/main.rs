@@ -1,4 +1,4 @@
-//! `maskwright-fuzzer`: looks for disagreements for as long as one likes.
+//! `maskwright-fuzzer`: searches for disagreements for any time.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program talks to people")]
 
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use maskwright_fuzzer::run::{Counts, Event, Orders, kinds, run, schema_of};
 
-// Compiling is many small allocations.
+// Compiling makes many small allocations.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Compares masks with validators of JSON Schema, and with their own definition, on random input.
 ///
-/// Prints what it finds, made small, and exits with 1 if there is anything. The same seed gives the same rounds.
+/// Prints its finds in a small form, and exits with 1 if there are any. The same seed gives the same rounds.
 #[derive(Parser)]
 #[command(after_help = "Examples:
   maskwright-fuzzer --seconds 600
@@ -23,22 +23,22 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
   maskwright-fuzzer --seed 4711 --count 1 --only walks      # the round of a find, again
   maskwright-fuzzer --seconds 60 --finds 20                 # do not stop at the first")]
 struct Arguments {
-    /// The first seed; every round takes the next one
+    /// The first seed; each further round takes the next one
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Stop after so many seeds
+    /// Stop after this number of seeds
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Stop after so many seconds; a minute if there is no count either
+    /// Stop after this number of seconds; a minute if there is no count either
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
-    /// Only one kind of rounds
+    /// Only run rounds of this kind
     #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(kinds()))]
     only: Option<String>,
     /// Print the schema of every round
     #[arg(long)]
     show: bool,
-    /// Stop after so many finds
+    /// Stop after this number of finds
     #[arg(long, value_name = "N", default_value_t = 1)]
     finds: usize,
 }

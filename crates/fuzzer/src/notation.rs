@@ -1,6 +1,7 @@
-//! Random constraints in the other notations: regular expressions, EBNF, GBNF, Lark and structural tags.
+//! Random constraints in other notations: regular expressions, EBNF, GBNF, Lark and structural tags.
 //!
-//! One tree is written in four notations. Each must have exact masks, by the oracle and by trying every token, and all must mean the same.
+//! One tree is written in four notations. Each must have exact masks, compared with the oracle and with trying every
+//! token, and all must have the same meaning.
 
 use core::fmt::Write as _;
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use crate::find::Fault;
 use crate::walk::{Tried, Walker, plan};
 
-/// An expression that all notations can write.
+/// An expression that can be written in all notations.
 #[derive(Clone, Debug)]
 enum Tree {
     Word(&'static str),
@@ -52,7 +53,7 @@ fn tree(rng: &mut Rng, depth: usize, rules: usize) -> Tree {
     }
 }
 
-/// A notation of the tree.
+/// A notation for the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notation {
     Regex,
@@ -98,18 +99,18 @@ impl Notation {
     }
 }
 
-/// What a round compared.
+/// What a round has compared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    /// Masks, by trying every token.
+    /// The number of masks that were compared with trying every token.
     pub masks: u64,
-    /// Walks.
+    /// The number of walks.
     pub walks: u64,
-    /// Constraints that were refused.
+    /// The number of constraints that were refused.
     pub refused: u64,
 }
 
-/// One random tree in all notations. The fault comes with the constraint that shows it.
+/// Checks one random tree in all notations. A fault comes with the constraint that has it.
 pub fn grammars(compiler: &Compiler, seed: u64) -> Result<Tally, (Value, Fault)> {
     let mut rng = Rng::new(seed);
     let count = rng.below(3);
@@ -158,14 +159,15 @@ pub fn grammars(compiler: &Compiler, seed: u64) -> Result<Tally, (Value, Fault)>
     Ok(tally)
 }
 
-/// The laws of the oracle, which knows only the grammar.
+/// Checks the laws of the oracle, which knows only the grammar.
 fn obey_laws(
     compiler: &Compiler,
     constraint: &Constraint,
     fresh: impl Fn() -> Matcher,
     rng: &mut Rng,
 ) -> Result<(), Fault> {
-    /// Steps for one set; where it takes more to know whether one is empty, the oracle is not asked.
+    /// The maximum number of steps for one set. If it takes more to find out whether a set is empty, the oracle is not
+    /// asked.
     const LIMIT: u64 = 100_000;
     let Ok((grammar, _)) = compiler.grammar(constraint) else { return Ok(()) };
     let Ok(oracle) = Oracle::with_limit(&grammar, LIMIT) else { return Ok(()) };
@@ -178,7 +180,7 @@ fn obey_laws(
     Ok(())
 }
 
-/// A matcher as the laws see it.
+/// A matcher with the interface of the laws.
 struct Engine(Matcher);
 
 impl Subject for Engine {
@@ -207,7 +209,7 @@ impl Subject for Engine {
     }
 }
 
-/// One random structural tag.
+/// Checks one random structural tag.
 pub fn tags(compiler: &Compiler, seed: u64) -> Result<Tally, (Value, Fault)> {
     let mut rng = Rng::new(seed);
     let tag = json!({"type": "structural_tag", "format": format(&mut rng, 3)});

@@ -1,4 +1,4 @@
-//! Rounds, and what they count.
+//! Rounds, and their counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -15,11 +15,11 @@ use crate::shrink::{Case, shrink};
 use crate::walk::{Tried, Walker, plan, vocabulary};
 use crate::{notation, sample, satisfy, schema};
 
-/// The kinds of rounds: the name, and every how many seeds there is one.
+/// The kinds of rounds: the name, and the number of seeds per round.
 const KINDS: [(&str, u64); 7] =
     [("pairs", 1), ("walks", 1), ("orders", 4), ("masks", 8), ("joints", 4), ("grammars", 8), ("tags", 8)];
 
-/// The names of the kinds.
+/// Returns the names of the kinds.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|(name, _)| *name)
 }
@@ -29,63 +29,64 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
 pub struct Orders {
     /// The first seed; each round takes the next.
     pub seed: u64,
-    /// How many seeds.
+    /// The number of seeds.
     pub count: Option<u64>,
-    /// For how long.
+    /// The time limit.
     pub time: Option<Duration>,
-    /// Only this kind of rounds.
+    /// Only run rounds of this kind.
     pub only: Option<String>,
-    /// After how many finds to stop.
+    /// The number of finds after which to stop.
     pub finds: usize,
 }
 
-/// What was done.
+/// The counts of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Seeds.
+    /// The number of seeds.
     pub seeds: u64,
-    /// Schemas that were judged, those that nothing satisfies included.
+    /// The number of schemas that were judged, including unsatisfiable ones.
     pub schemas: u64,
-    /// Of these, those that nothing satisfies.
+    /// The number of those that are unsatisfiable.
     pub unsatisfiable: u64,
-    /// Schemas that a validator does not take.
+    /// The number of schemas that a validator does not accept.
     pub unjudged: u64,
-    /// Constraints that we refuse, by the beginning of the reason.
+    /// The number of constraints that the engine refuses, by the beginning of the reason.
     pub refused: BTreeMap<String, u64>,
-    /// Pairs of a schema and a document, and of these the valid ones, and those about which the validators disagree.
+    /// The numbers of pairs of a schema and a document, of valid ones among them, and of those about which the
+    /// validators disagree.
     pub pairs: u64,
     /// See `pairs`.
     pub valid: u64,
     /// See `pairs`.
     pub disputed: u64,
-    /// Pairs with too many orders of keys to try.
+    /// The number of pairs with too many orders of keys to try.
     pub undecided: u64,
-    /// Documents that were judged in both orders of keys.
+    /// The number of documents that were judged in both orders of keys.
     pub orders: u64,
-    /// Walks under a mask.
+    /// The number of walks under a mask.
     pub walks: u64,
-    /// Of these, the finished ones.
+    /// The number of those that finished.
     pub finished: u64,
-    /// Walks that a limit ended; see [`Walker::limited`].
+    /// The number of walks that a limit ended; see [`Walker::limited`].
     pub limited: u64,
-    /// Masks that were compared with trying every token.
+    /// The number of masks that were compared with trying every token.
     pub masks: u64,
     /// The slowest round.
     pub slowest: (Duration, u64, &'static str),
 }
 
-/// What happens in a run.
+/// An event of a run.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The rounds of a seed begin; what was done before.
+    /// The rounds of a seed begin; with the counts so far.
     Seed(u64, &'a Counts),
-    /// A round has a fault, which is about to be made small.
+    /// A round has a fault, which is about to be made smaller.
     Fault(u64, &'static str, &'a Fault),
-    /// Something was found.
+    /// A fault was found.
     Found(&'a Find),
 }
 
-/// Runs rounds until there is enough.
+/// Runs rounds until a limit is reached.
 pub fn run(orders: &Orders, tell: &mut dyn FnMut(Event<'_>)) -> (Counts, Vec<Find>) {
     let bench = Bench::new(vocabulary());
     let (mut counts, mut finds, mut known) = (Counts::default(), Vec::new(), BTreeSet::new());
@@ -110,7 +111,7 @@ pub fn run(orders: &Orders, tell: &mut dyn FnMut(Event<'_>)) -> (Counts, Vec<Fin
             }
             let begun = Instant::now();
             if let Some(find) = round(&bench, kind, seed, &mut counts, tell) {
-                // The same small case again and again is one find.
+                // The same small case counts only once.
                 if known.insert((find.fault.parts().0, find.constraint.to_string())) {
                     tell(Event::Found(&find));
                     finds.push(find);
@@ -123,7 +124,7 @@ pub fn run(orders: &Orders, tell: &mut dyn FnMut(Event<'_>)) -> (Counts, Vec<Fin
     (counts, finds)
 }
 
-/// One round.
+/// Runs one round.
 fn round(
     bench: &Bench,
     kind: &'static str,
@@ -172,7 +173,7 @@ fn round(
     Some(Find { seed, kind, constraint: case.schema, settings: Some(case.settings), fault, verdicts })
 }
 
-/// The schema of a seed, and its options.
+/// Returns the schema of a seed, and its options.
 pub fn schema_of(seed: u64) -> (Value, Settings) {
     let mut rng = Rng::new(seed);
     let schema = schema::random(&mut rng);
@@ -185,7 +186,7 @@ fn ambiguous_schema_of(seed: u64) -> (Value, Settings) {
     (schema, settings(&mut rng))
 }
 
-/// With which tokens rounds of a kind compare masks.
+/// Returns the tokens that rounds of a kind compare masks with.
 fn tried_of(kind: &str) -> Tried {
     match kind {
         "masks" => Tried::All,
@@ -207,16 +208,16 @@ fn settings(rng: &mut Rng) -> Settings {
     Settings { order, whitespace, cases: rng.one_in(8).then_some(4) }
 }
 
-/// What is being looked at, for when it shows a fault.
+/// What was being checked when a fault occurred.
 #[derive(Debug, Default)]
 struct Trace {
-    /// The document that is judged.
+    /// The document that was judged.
     document: Option<Document>,
-    /// The text after which a walk could not go on.
+    /// The text after which a walk could not continue.
     prefix: Option<Vec<u8>>,
 }
 
-/// A round about a schema.
+/// Runs a round with a schema.
 fn schema_round(
     bench: &Bench,
     kind: &str,
@@ -240,7 +241,7 @@ fn schema_round(
     };
     counts.schemas += 1;
     counts.unsatisfiable += u64::from(judge.compiled().is_none());
-    // Not the numbers that the schema was drawn from.
+    // Other random numbers than those that the schema was drawn from.
     let mut rng = Rng::new(!seed);
     if kind == "orders" {
         return orders(bench, &judge, &mut rng, seed, counts, trace);
@@ -256,7 +257,7 @@ fn schema_round(
     Ok(())
 }
 
-/// The schema in its own order of keys and in any order.
+/// Compares the schema's own order of keys with any order.
 fn orders(
     bench: &Bench,
     judge: &Judge,
@@ -286,7 +287,7 @@ fn pair(judge: &Judge, document: &Document, seed: u64, counts: &mut Counts) -> R
     Ok(())
 }
 
-/// Documents to judge: made for the schema, at random, written under the mask, and changed ones.
+/// Returns documents to judge: made for the schema, at random, written under the mask, and changed ones.
 fn documents(
     judge: &Judge,
     rng: &mut Rng,
@@ -340,7 +341,7 @@ fn walks(
     Ok(())
 }
 
-/// The words of a message that do not depend on the schema.
+/// Returns the words of a message that do not depend on the schema.
 fn reason(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let line = line.split_once(": ").map_or(line, |(_, rest)| rest);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::document::KEYS;
 
-/// Formats, each with texts that have it or nearly so.
+/// Formats, each with texts that have it or nearly have it.
 pub const FORMATS: [(&str, &[&str]); 16] = [
     ("date", &["2024-02-29", "2023-02-29", "1999-12-31", "2024-1-01", "2024-13-01"]),
     ("time", &["12:00:00Z", "23:59:60Z", "12:00:00+01:30", "24:00:00Z", "12:00:00"]),
@@ -25,13 +25,13 @@ pub const FORMATS: [(&str, &[&str]); 16] = [
     ("regex", &["a", "a|b", "[a]", "(", "a{2}", "*"]),
 ];
 
-/// Any value, nested at most `depth` deep.
+/// Returns any value, nested at most `depth` levels.
 pub fn any(rng: &mut Rng, depth: usize) -> Value {
     let kinds = ["null", "boolean", "integer", "number", "string", "array", "object"];
     of_type(kinds[rng.below(if depth == 0 { 5 } else { 7 })], rng, depth)
 }
 
-/// A value of a type.
+/// Returns a value of a type.
 pub fn of_type(kind: &str, rng: &mut Rng, depth: usize) -> Value {
     match kind {
         "null" => Value::Null,
@@ -67,19 +67,19 @@ fn integer(rng: &mut Rng) -> Value {
     }
 }
 
-/// A number below a small bound.
+/// Returns a number below a small bound.
 pub(crate) fn small(rng: &mut Rng, bound: i32) -> i32 {
     (rng.bits() % u64::from(bound.unsigned_abs())) as i32
 }
 
-/// A short text.
+/// Returns a short text.
 pub(crate) fn word(rng: &mut Rng) -> String {
     const LETTERS: [&str; 14] = ["a", "a", "a", "b", "b", "c", "bc", "0", "1", "é", "\\", "\"", "\n", "😀"];
     let among = if rng.one_in(2) { 6 } else { LETTERS.len() };
     (0..rng.below(5)).map(|_| LETTERS[rng.below(among)]).collect()
 }
 
-/// A key that schemas may speak of.
+/// Returns a key that schemas may use.
 pub(crate) fn key(rng: &mut Rng) -> String {
     let among = if rng.one_in(2) { 3 } else { KEYS.len() };
     KEYS[rng.below(among)].to_owned()

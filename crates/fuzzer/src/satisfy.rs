@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use crate::sample::{FORMATS, any, key, of_type, small, word};
 use crate::schema::resolve;
 
-/// A value that may well satisfy the schema: combinators are followed at random, and what is left of the keywords is obeyed mostly.
+/// Returns a value that is likely to satisfy the schema: combinators are followed at random, and the other keywords are
+/// mostly obeyed.
 pub fn for_schema(root: &Value, schema: &Value, rng: &mut Rng, depth: usize) -> Value {
     let Value::Object(keywords) = schema else { return any(rng, 1) };
     if depth == 0 || rng.one_in(40) {
@@ -33,7 +34,7 @@ pub fn for_schema(root: &Value, schema: &Value, rng: &mut Rng, depth: usize) -> 
     }
 }
 
-/// The keywords, with those of referenced schemas and of chosen branches beside them.
+/// Returns the keywords, merged with those of referenced schemas and of randomly chosen branches.
 fn merged(root: &Value, keywords: &Map<String, Value>, rng: &mut Rng, depth: usize) -> Map<String, Value> {
     let mut all = keywords.clone();
     if depth == 0 {

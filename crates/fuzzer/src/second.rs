@@ -1,7 +1,8 @@
-//! The second validator, which is not waited for without end.
+//! The second validator, with a time limit.
 //!
-//! boon asks a schema anew for each branch that leads to it, so a recursion through two branches takes 2ⁿ steps for a document of depth n. It therefore runs in a
-//! thread of its own. If that does not answer in time, it is left alone, another takes its place, and the schema is not asked again: about its documents the validators disagree.
+//! boon evaluates a schema again for each branch that leads to it, so a recursion through two branches takes 2ⁿ steps
+//! for a document of depth n. So it runs on a separate thread. If that does not answer in time, it is abandoned,
+//! another thread replaces it, and the schema is not checked again: its documents count as disputed.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -13,16 +14,16 @@ use std::time::Duration;
 use boon::{SchemaIndex, Schemas};
 use serde_json::Value;
 
-/// How long an answer may take. Nearly all take less than a millisecond.
+/// The time limit for an answer. Nearly all take less than a millisecond.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// As much as a program's first thread has.
+/// The usual stack size of a program's main thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// A schema as boon sees it.
+/// A schema, compiled by boon.
 pub(crate) struct Second {
     compiled: Arc<(Schemas, SchemaIndex)>,
     patience: Duration,
-    /// An answer took too long.
+    /// Whether an answer took too long.
     is_slow: Cell<bool>,
 }
 
@@ -32,13 +33,13 @@ impl fmt::Debug for Second {
     }
 }
 
-/// A document to judge.
+/// A document to check.
 struct Question {
     compiled: Arc<(Schemas, SchemaIndex)>,
     value: Value,
 }
 
-/// A thread that judges.
+/// A thread that checks documents.
 struct Worker {
     questions: Sender<Question>,
     answers: Receiver<bool>,
@@ -49,7 +50,7 @@ thread_local! {
 }
 
 impl Second {
-    /// Compiles a schema; `None` if boon does not take it.
+    /// Compiles a schema; `None` if boon does not accept it.
     pub(crate) fn new(schema: &Value) -> Option<Self> {
         const PLACE: &str = "http://localhost/schema.json";
         let mut schemas = Schemas::new();
@@ -60,7 +61,7 @@ impl Second {
         Some(Self { compiled: Arc::new((schemas, index)), patience: PATIENCE, is_slow: Cell::new(false) })
     }
 
-    /// Whether a value satisfies the schema; `None` if that takes too long to find out.
+    /// Whether a value satisfies the schema; `None` if that takes too long.
     pub(crate) fn is_valid(&self, value: &Value) -> Option<bool> {
         if self.is_slow.get() {
             return None;
@@ -89,7 +90,7 @@ impl Worker {
         let judge = move || {
             for Question { compiled, value } in asked {
                 let (schemas, index) = &*compiled;
-                // Nobody may wait for it any more.
+                // The receiver may be gone.
                 if answer.send(schemas.validate(&value, *index).is_ok()).is_err() {
                     break;
                 }
@@ -113,7 +114,7 @@ mod tests {
         let twice = json!({"items": {"$ref": "#"}, "oneOf": [{"$ref": "#/$defs/a"}, {"items": {"$ref": "#"}}], "$defs": {"a": {"type": "null"}}});
         let mut second = Second::new(&twice).expect("a schema");
         assert_eq!(second.is_valid(&json!([])), Some(true));
-        // Some centuries.
+        // This would take some centuries.
         let deep = (0..90).fold(json!([]), |inner, _| json!([inner]));
         second.patience = Duration::ZERO;
         assert_eq!(second.is_valid(&deep), None);

@@ -1,4 +1,4 @@
-//! The options of a schema, and which layouts of a document they allow.
+//! The options of a schema, and the layouts of a document that they allow.
 
 use maskwright::json_schema::{KeyOrder, Whitespace};
 
@@ -11,19 +11,19 @@ pub struct Settings {
     pub order: KeyOrder,
     /// The white space.
     pub whitespace: Whitespace,
-    /// The limit on cases; with a low one, choices between conditions on keys are kept.
+    /// The limit on cases. If it is low, choices between conditions on keys are not expanded.
     pub cases: Option<usize>,
 }
 
 impl Settings {
-    /// Layouts that may be written, and layouts that may not if they differ from all of the former.
+    /// Returns allowed layouts, and layouts that are forbidden if they differ from all allowed ones.
     pub fn layouts(&self, document: &Document, seed: u64) -> (Vec<Layout>, Vec<Layout>) {
         let (random, all) = (Layout::Random(seed), [Layout::Compact, Layout::Spaced, Layout::Indented]);
         match self.whitespace {
             Whitespace::Compact => (vec![Layout::Compact], vec![random, Layout::Spaced, Layout::Indented]),
             Whitespace::Spaced => (vec![Layout::Spaced], vec![random, Layout::Compact, Layout::Indented]),
             Whitespace::Indent(2) => (vec![Layout::Indented], vec![random, Layout::Compact, Layout::Spaced]),
-            // Deeper down, lines are indented too far.
+            // At deeper levels, the indentation is too large.
             Whitespace::Tidy if document.depth() > 20 => (vec![Layout::Compact, Layout::Spaced], Vec::new()),
             Whitespace::Tidy => (all.to_vec(), Vec::new()),
             // Lines are indented by up to 64 characters.

@@ -1,4 +1,4 @@
-//! Makes a find small: the first smaller case that shows a fault of the same kind takes its place, until there is none.
+//! Shrinks a find: the first smaller case with a fault of the same kind replaces it, until there is none.
 
 use maskwright::json_schema::{KeyOrder, Whitespace};
 use maskwright_oracle::generate::Rng;
@@ -11,29 +11,29 @@ use crate::schema;
 use crate::settings::Settings;
 use crate::walk::{Tried, Walker, look, plan};
 
-/// How many cases are tried. Walks take longer than documents.
+/// The maximum number of cases to try. Walks take longer than documents.
 const TRIES: usize = 3_000;
 const TRIES_OF_WALKS: usize = 300;
-/// Walks that look for the fault in one smaller schema.
+/// The number of walks that search for the fault in one smaller schema.
 const WALKS: u64 = 10;
 
-/// A case that shows a fault.
+/// A case with a fault.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The schema.
     pub schema: Value,
     /// The options.
     pub settings: Settings,
-    /// The document; none if the fault is one of walks.
+    /// The document; `None` if the fault was found by a walk.
     pub document: Option<Document>,
-    /// The text after which a walk could not go on; none if it had to do with a budget.
+    /// The text after which a walk could not continue; `None` if the fault is about a budget.
     pub prefix: Option<Vec<u8>>,
-    /// Chooses white space and walks.
+    /// The seed for white space and walks.
     pub seed: u64,
 }
 
 impl Case {
-    /// The fault of this case, if it has one.
+    /// Returns the fault of this case, if it has one.
     pub fn fault(&self, bench: &Bench, tried: Tried) -> Option<Fault> {
         caught(|| self.check(bench, tried)).err()
     }
@@ -71,7 +71,7 @@ impl Case {
     }
 }
 
-/// The smallest case that was found, and its fault.
+/// Returns the smallest case that was found, with its fault.
 pub fn shrink(bench: &Bench, case: Case, fault: Fault, tried: Tried) -> (Case, Fault) {
     let limit = if case.document.is_some() || case.prefix.is_some() { TRIES } else { TRIES_OF_WALKS };
     let (mut best, mut shown, mut tries) = (case, fault, 0);

@@ -1,7 +1,7 @@
-//! Random texts under the mask, and masks against trying every token.
+//! Random texts under the mask, and comparing masks with trying every token.
 //!
-//! Choosing uniformly among allowed tokens writes strings for ever and never comes to the corners. So walks have a style, and the longer a text gets,
-//! the more often a token is taken that closes something.
+//! Choosing uniformly among allowed tokens writes long strings and rarely reaches interesting cases. So walks have a
+//! style, and the longer a text gets, the more often they take a token that closes something.
 
 use core::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -15,15 +15,16 @@ use serde_json::Value;
 use crate::find::Fault;
 use crate::schema::mentions;
 
-/// Texts whose parts are tokens: keys and values next to one another, with and without white space.
+/// Texts whose parts become tokens: keys and values next to each other, with and without white space.
 const STRUCTURES: [&str; 2] = [
     r#"{"":{"a":[{"b":"","c":[]}],"":""},"ab":["",{}],"b":[[],[1,{"":1}]],"d":-1}"#,
     r#"{"a": {"": ""}, "b": [{}, 1, ""]}"#,
 ];
-/// How long these parts are, in bytes.
+/// The lengths of these parts in bytes.
 const PARTS: RangeInclusive<usize> = 2..=4;
 
-/// Every byte, and tokens that hold parts of words, several values, or the end of one and the beginning of the next.
+/// Returns a vocabulary of all bytes, and of tokens with parts of words, several values, or the end of one value and
+/// the beginning of the next.
 pub fn vocabulary() -> Arc<Vocabulary> {
     const PIECES: [&str; 72] = [
         "\",\"", "\":", "\": ", "\":\"", ", \"", ",\"", "\"a\"", "\"a", "a\"", "\"b", "\"a\":", "\"b\":",
@@ -49,36 +50,37 @@ pub fn vocabulary() -> Arc<Vocabulary> {
     Arc::new(builder.finish().expect("there are tokens"))
 }
 
-/// How a walk chooses.
+/// How a walk chooses tokens.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Which tokens are favoured.
+    /// The tokens that are preferred.
     pub style: Style,
-    /// After so many tokens a budget is set, with so many tokens more than are needed.
+    /// The number of tokens after which a budget is set, and by how many tokens it exceeds the minimum.
     pub budget: Option<(usize, u32)>,
-    /// At which steps the mask is compared with trying tokens.
+    /// The steps at which the mask is compared with trying tokens.
     pub compared: Range<usize>,
-    /// Which tokens are tried.
+    /// The tokens that are tried.
     pub tried: Tried,
 }
 
-/// Which tokens a mask is compared with.
+/// The tokens that a mask is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tried {
     /// None.
     None,
-    /// Those of several bytes that hold a bracket, a quote, a comma or a colon; many more masks can be compared so.
+    /// Those of several bytes that contain a bracket, a quote, a comma or a colon; this allows comparing many more
+    /// masks.
     Joints,
     /// All of them, in every way.
     All,
 }
 
-/// Which tokens a walk favours.
+/// The tokens that a walk prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// None.
     Uniform,
-    /// Brackets, commas, colons and quotes: so keys and values run out.
+    /// Brackets, commas, colons and quotes, so that keys and values run out.
     Structure,
     /// Those that were taken least often in the walks of this constraint.
     Rare,
@@ -94,11 +96,11 @@ pub fn plan(rng: &mut Rng, tried: Tried) -> Plan {
         Tried::Joints => 0..40,
         Tried::All => start..start + 24,
     };
-    // A budget makes masks dear, and has walks of its own.
+    // A budget makes masks expensive, and is tested by other walks.
     Plan { style, budget: budget.filter(|_| tried != Tried::Joints), compared, tried }
 }
 
-/// What walks under one constraint have in common.
+/// The state that walks under one constraint share.
 #[derive(Debug)]
 pub struct Walker<'a> {
     compiled: &'a CompiledConstraint,
@@ -107,20 +109,21 @@ pub struct Walker<'a> {
     joints: Vec<TokenId>,
     /// How often each token was taken.
     taken: Vec<u32>,
-    /// After so many tokens a walk heads for the end, and after twice as many it is given up.
+    /// The number of tokens after which a walk tries to end. After twice as many it is given up.
     long: usize,
-    /// Masks that were compared.
+    /// The number of masks that were compared.
     pub masks: u64,
-    /// Walks that ended because a mask with a budget met the limit of steps, which `docs/budgets.md` tells of.
+    /// The number of walks that ended because a mask with a budget exceeded the limit of steps, which `docs/budgets.md`
+    /// describes.
     pub limited: u64,
 }
 
-/// How long walks are, and how long where every token is a search for a value that is new.
+/// The value of [`Walker::long`], and a lower one if every token needs a search for a new value.
 const LONG: usize = 100;
 const LONG_WITH_SEARCHES: usize = 25;
 
 impl<'a> Walker<'a> {
-    /// Walks under a constraint.
+    /// Creates a walker for a constraint.
     pub fn new(compiled: &'a CompiledConstraint) -> Self {
         let vocabulary = compiled.vocabulary().clone();
         let is_joint = |bytes: &[u8]| bytes.len() > 1 && bytes.iter().any(|byte| b"[]{},:\"".contains(byte));
@@ -130,13 +133,14 @@ impl<'a> Walker<'a> {
         Self { compiled, vocabulary, joints, taken, long: LONG, masks: 0, limited: 0 }
     }
 
-    /// Walks under a schema.
+    /// Creates a walker for a schema.
     pub fn of_schema(compiled: &'a CompiledConstraint, schema: &Value) -> Self {
         let long = if mentions(schema, &["uniqueItems"]) { LONG_WITH_SEARCHES } else { LONG };
         Self { long, ..Self::new(compiled) }
     }
 
-    /// Writes a text; `None` if it takes too long. After a fault that has nothing to do with a budget, `prefix` is the text before it.
+    /// Writes a text; returns `None` if it gets too long. After a fault that does not concern a budget, `prefix` is the
+    /// text before it.
     pub fn walk(
         &mut self,
         plan: &Plan,
@@ -149,7 +153,7 @@ impl<'a> Walker<'a> {
         result.map(|finished| finished.then_some(text))
     }
 
-    /// Whether the walk came to an end. `left` is what is left of the budget.
+    /// Returns whether the walk has finished. `left` is the rest of the budget.
     fn go(
         &mut self,
         plan: &Plan,
@@ -229,7 +233,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// A budget, and the tokens that were taken of it.
+/// A budget, and the tokens that were taken from it.
 #[derive(Default)]
 struct Counted {
     budget: u32,
@@ -242,8 +246,8 @@ impl core::fmt::Display for Counted {
     }
 }
 
-/// Sets a budget of `more` tokens than are needed; how many there are then, the end included, or `None` if the constraint is one of the
-/// documented kinds that have none.
+/// Sets a budget of `more` tokens above the minimum. Returns its size, including the end, or `None` if the constraint
+/// is one of the documented kinds without budgets.
 fn set_budget(matcher: &mut Matcher, more: u32, text: &[u8]) -> Result<Option<u32>, Fault> {
     let Some(need) = matcher.shortest_completion() else { return Ok(None) };
     let tokens = need + more;
@@ -254,7 +258,8 @@ fn set_budget(matcher: &mut Matcher, more: u32, text: &[u8]) -> Result<Option<u3
     }
 }
 
-/// What is wrong where the text stands: nothing is allowed, or a token of the mask is refused; or a bit of the mask, if `masks` says so.
+/// Returns the fault at the current state: nothing is allowed, or a token of the mask is refused; with `masks`, also a
+/// wrong bit of the mask.
 pub fn look(matcher: &mut Matcher, text: &[u8], masks: bool) -> Result<(), Fault> {
     if masks {
         compare(matcher, text, None)?;
@@ -273,7 +278,7 @@ pub fn look(matcher: &mut Matcher, text: &[u8], masks: bool) -> Result<(), Fault
     Ok(())
 }
 
-/// Some bits of the mask, by trying these tokens on a fork.
+/// Checks some bits of the mask by trying these tokens on a fork.
 fn compare_some(matcher: &mut Matcher, text: &[u8], tokens: &[TokenId]) -> Result<(), Fault> {
     let unasked = matcher.fork();
     let mask = matcher.mask().map_err(|error| Fault::Mask(shown(text, &error.to_string())))?;
@@ -288,8 +293,8 @@ fn compare_some(matcher: &mut Matcher, text: &[u8], tokens: &[TokenId]) -> Resul
     Ok(())
 }
 
-/// The mask, bit by bit: by the plain way, and by trying every token on a fork.
-/// `budget` is how many tokens are left, if they are counted.
+/// Checks the mask bit by bit: against the reference strategy, and by trying every token on a fork. `budget` is the
+/// number of tokens that are left, if there is a budget.
 pub fn compare(matcher: &mut Matcher, text: &[u8], budget: Option<u32>) -> Result<(), Fault> {
     let wrong = |what: String| {
         let left = budget.map_or(String::new(), |left| format!(", with {left} tokens left"));
@@ -297,7 +302,8 @@ pub fn compare(matcher: &mut Matcher, text: &[u8], budget: Option<u32>) -> Resul
     };
     let error = |error: maskwright::MatchError| Fault::Mask(shown(text, &error.to_string()));
     let is_limited = |error: &maskwright::MatchError| budget.is_some() && error.is_limit();
-    // A matcher takes what its own mask has found to be in time, and does not ask again. One without a mask does.
+    // A matcher accepts tokens that its own mask has found to be in time without checking again. A fork without a mask
+    // does check.
     let unasked = matcher.fork();
     let mut plain = matcher.fork();
     plain.set_strategy(Strategy::Reference);
@@ -319,7 +325,7 @@ pub fn compare(matcher: &mut Matcher, text: &[u8], budget: Option<u32>) -> Resul
         if accepted != bit {
             return Err(wrong(format!("mask {bit}, accept {accepted} for the token {}", name())));
         }
-        // A budget counts tokens, and bytes alone are none.
+        // A budget counts tokens, but bytes are not tokens.
         if budget.is_none() && !vocabulary.is_special(token) {
             let taken = matcher.fork().accept_bytes(vocabulary.bytes(token)).is_ok();
             if taken != bit {

@@ -1,11 +1,13 @@
-//! The masks of many matchers at once, in parallel.
+//! Fills the masks of many matchers at once, in parallel.
 //!
-//! The calling thread begins at once and is helped by those of a [pool](crate::set_threads), each taking the next few rows until none is left. Nobody
-//! waits for a thread to wake up, which on a busy machine takes longer than all the rows: the caller waits in the end only for those that have taken rows, and
-//! whoever wakes up later finds nothing to do. That is why rows are owned and not borrowed: they are moved in, and come back.
+//! The calling thread starts at once, and threads of a [pool](crate::set_threads) join in. Each thread takes the next
+//! few rows until none is left. No thread waits for another one to wake up, which on a busy machine takes longer than
+//! all the rows: at the end the caller waits only for threads that have taken rows, and a thread that wakes up later
+//! finds nothing to do. For this reason rows are owned, not borrowed: they are moved in and returned.
 //!
-//! No more threads are woken than pay: it takes some microseconds to wake one, so each must save [`WAKE_NANOS`] of work, by what rows took lately. And each
-//! thread that wakes up wakes two others, because a caller that woke fifteen would be at work on that alone for as long as the rows take.
+//! Waking a thread takes some microseconds, so a thread is woken only if it saves at least [`WAKE_NANOS`] of work,
+//! judging by how long recent rows took. Each thread that wakes up wakes two others; a caller that woke fifteen threads
+//! itself would be busy with that for as long as the rows take.
 
 use core::any::Any;
 use core::fmt;
@@ -21,19 +23,19 @@ use rayon::ThreadPool;
 use crate::backend::Matching;
 use crate::pool::pool;
 
-/// How much work a thread takes at a time, and no more rows than that.
+/// The work that a thread takes at a time, in nanoseconds; [`CHUNK`] limits it in rows.
 const CHUNK_NANOS: u64 = 10_000;
 const CHUNK: u64 = 8;
 
-/// How much work one more thread must take off the others.
+/// The work that one more thread must save the others, in nanoseconds.
 const WAKE_NANOS: u64 = 20_000;
 
-/// How long a row took lately, on average, in nanoseconds.
+/// How long recent rows took on average, in nanoseconds.
 static ROW_NANOS: AtomicU64 = AtomicU64::new(2_000);
 
-/// A row of a batch: something that can fill a mask, and knows where the mask belongs.
+/// A row of a batch: it can fill a mask, and knows where to write it.
 ///
-/// A matcher with a vector of words is one. Programs that fill memory of others write a row of their own.
+/// A matcher with a vector of words is a row. To write into other memory, implement this trait for your own type.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -62,10 +64,10 @@ static ROW_NANOS: AtomicU64 = AtomicU64::new(2_000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait FillRow: Send + 'static {
-    /// Why a mask cannot be filled.
+    /// The reason why a mask cannot be filled.
     type Error: Send + 'static;
 
-    /// Fills the mask. What is left in a row after an error is up to the row; those of this crate are cleared.
+    /// Fills the mask. After an error, the row decides what its words contain; the rows of this crate are cleared.
     fn fill_row(&mut self) -> Result<(), Self::Error>;
 }
 
@@ -78,9 +80,9 @@ impl<M: Matching + 'static> FillRow for (M, Vec<u32>) {
     }
 }
 
-/// A row that takes a token before its mask is filled; see [`step_batch`].
+/// A row that accepts a token before it fills its mask; see [`step_batch`].
 ///
-/// Its words are written by steps alone, so a step writes only what differs from the mask before.
+/// Only steps write its words, so a step writes only the differences from the previous mask.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -117,29 +119,29 @@ struct Inner<M> {
 }
 
 impl<M: Matching> StepRow<M> {
-    /// A row of so many words.
+    /// Creates a row with this number of words.
     pub fn new(matcher: M, words: usize) -> Self {
         let row = MaskRow::default();
         let inner = Inner { matcher, token: None, words: vec![0; words], row, has_changed: false };
         Self { inner: Box::new(inner) }
     }
 
-    /// The token that the next step takes, and no other step; `None` if there is none.
+    /// Sets the token that the next step accepts (only that step). With `None`, the step only fills the mask.
     pub fn set_token(&mut self, token: Option<TokenId>) {
         self.inner.token = token;
     }
 
-    /// The matcher, to be rolled back, reset or asked.
+    /// Returns the matcher, for example to roll it back or reset it.
     pub fn matcher(&mut self) -> &mut M {
         &mut self.inner.matcher
     }
 
-    /// The mask.
+    /// Returns the mask.
     pub fn words(&self) -> &[u32] {
         &self.inner.words
     }
 
-    /// Whether the last step may have changed the mask. If not, a copy of it on a device is still right.
+    /// Whether the last step may have changed the mask. If not, a copy on a device is still valid.
     pub fn has_changed(&self) -> bool {
         self.inner.has_changed
     }
@@ -160,8 +162,9 @@ impl<M: Matching + 'static> FillRow for StepRow<M> {
     }
 }
 
-/// A step of a batch in one call: every row takes its token, if it has one, and fills its next mask, with no more than `threads` threads at the same time, the
-/// calling one included. An error concerns one row. If its token is refused, its matcher stays where it is, and so does its mask; a mask that cannot be filled is cleared.
+/// Runs one step of a batch: every row accepts its token, if it has one, and fills its next mask. At most `threads`
+/// threads work at the same time, the calling one included. An error affects one row only. If its token is refused, its
+/// matcher and its mask stay as they are; if its mask cannot be filled, the mask is cleared.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -193,7 +196,7 @@ pub fn step_batch<M: Matching + 'static>(rows: Vec<StepRow<M>>, threads: usize) 
     fill_masks(rows, threads)
 }
 
-/// What comes back from [`fill_masks`].
+/// The result of [`fill_masks`].
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -214,13 +217,13 @@ pub fn step_batch<M: Matching + 'static>(rows: Vec<StepRow<M>>, threads: usize) 
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Filled<R: FillRow> {
-    /// The rows, in their order.
+    /// The rows, in their original order.
     pub rows: Vec<R>,
-    /// The numbers of the rows that could not be filled, ascending, each with the reason.
+    /// The indices of the rows that could not be filled, ascending, each with the reason.
     pub errors: Vec<(usize, RowError<R::Error>)>,
 }
 
-/// Why a row was not filled.
+/// The reason why a row was not filled.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -241,7 +244,7 @@ pub struct Filled<R: FillRow> {
 pub enum RowError<E> {
     /// The mask could not be filled.
     Mask(E),
-    /// It panicked, which is a bug. Its matcher is in no state to go on.
+    /// Filling the mask panicked, which is a bug. Do not use the row's matcher any more.
     Panicked(String),
 }
 
@@ -256,8 +259,8 @@ impl<E: fmt::Display> fmt::Display for RowError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for RowError<E> {}
 
-/// Fills the masks of many rows, with no more than `threads` threads at the same time, the calling one included. An error concerns one row: all others are filled
-/// all the same.
+/// Fills the masks of many rows. At most `threads` threads work at the same time, the calling one included. An error
+/// affects one row only; all others are filled.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -277,7 +280,7 @@ pub fn fill_masks<R: FillRow>(mut rows: Vec<R>, threads: usize) -> Filled<R> {
     let useful = (rows.len() as u64 * row_nanos / WAKE_NANOS) as usize;
     let chunk = (CHUNK_NANOS / row_nanos).clamp(1, CHUNK) as usize;
     let helpers = useful.min(rows.len().saturating_sub(1) / chunk).min(threads.max(1) - 1);
-    // Where no thread can be started, this one does the work.
+    // If no thread can be started, this thread does all the work.
     let pool = if helpers > 0 { pool().ok() } else { None };
     if let Some(pool) = pool.filter(|pool| pool.current_num_threads() > 1) {
         let helpers = helpers.min(pool.current_num_threads() - 1);
@@ -289,12 +292,12 @@ pub fn fill_masks<R: FillRow>(mut rows: Vec<R>, threads: usize) -> Filled<R> {
     Filled { rows, errors }
 }
 
-/// Takes the time of some rows into the average.
+/// Adds the time of some rows to the moving average.
 fn remember(start: Instant, rows: usize) {
     if rows > 0 {
         let each = u64::try_from(start.elapsed().as_nanos() / rows as u128).unwrap_or(u64::MAX);
         let before = ROW_NANOS.load(Ordering::Relaxed);
-        // One slow mask among many quick ones says little about the next batch.
+        // The cap keeps one slow mask among many fast ones from distorting the plan for the next batch.
         ROW_NANOS.store((before * 7 + each.min(1_000_000)) / 8, Ordering::Relaxed);
     }
 }
@@ -303,21 +306,21 @@ type Errors<R> = Vec<(usize, RowError<<R as FillRow>::Error>)>;
 
 struct Batch<R: FillRow> {
     state: Mutex<State<R>>,
-    /// Rings when nobody works any more.
+    /// Signaled when no thread is working any more.
     done: Condvar,
     pool: Arc<ThreadPool>,
-    /// Threads that are to be woken.
+    /// The number of threads still to be woken.
     sleeping: AtomicUsize,
-    /// Rows that a thread takes at a time.
+    /// The number of rows that a thread takes at a time.
     chunk: usize,
 }
 
 struct State<R: FillRow> {
-    /// The rows from the first on that nobody has taken.
+    /// The rows that no thread has taken yet: a prefix of all rows, since threads take them from the back.
     waiting: Vec<R>,
-    /// The others, when they are filled.
+    /// The filled rows, by index.
     filled: Vec<Option<R>>,
-    /// Threads that fill rows at present.
+    /// The number of threads that are filling rows.
     working: usize,
     errors: Errors<R>,
 }
@@ -330,7 +333,7 @@ impl<R: FillRow> Batch<R> {
         Arc::new(Self { state: Mutex::new(state), done: Condvar::new(), pool, sleeping, chunk })
     }
 
-    /// Wakes two of the threads that are to be woken, which do the same.
+    /// Wakes two of the remaining threads, each of which wakes two more.
     fn wake(self: &Arc<Self>) {
         for _ in 0..2 {
             let one_less = |sleeping: usize| sleeping.checked_sub(1);
@@ -354,14 +357,14 @@ impl<R: FillRow> Batch<R> {
         while state.working > 0 {
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        // Whoever has not woken up yet keeps the batch alive, but none of its rows.
+        // A thread that has not woken up yet keeps the batch alive, but holds none of its rows.
         let (filled, mut errors) = (core::mem::take(&mut state.filled), core::mem::take(&mut state.errors));
         drop(state);
         errors.sort_by_key(|(row, _)| *row);
         Filled { rows: filled.into_iter().flatten().collect(), errors }
     }
 
-    /// Fills rows until none is left. Says how many it has filled.
+    /// Fills rows until none is left. Returns how many rows it has filled.
     fn work(&self) -> usize {
         let (mut count, mut rows) = (0, Vec::with_capacity(self.chunk));
         let mut state = self.lock();
@@ -380,7 +383,7 @@ impl<R: FillRow> Batch<R> {
             state.errors.extend(errors);
         }
         if state.working == 0 {
-            // Whoever has no rows any more need not wake others.
+            // No rows are left, so no further threads need to be woken.
             self.sleeping.store(0, Ordering::Relaxed);
             self.done.notify_all();
         }
@@ -392,7 +395,7 @@ impl<R: FillRow> Batch<R> {
     }
 }
 
-/// Fills all rows that can be filled. A panic in a thread of the pool would end the process, so none passes.
+/// Fills all rows that can be filled. A panic in a thread of the pool would end the process, so panics are caught.
 fn fill<R: FillRow>(rows: &mut [R], first: usize) -> Errors<R> {
     let fill_one = |row: &mut R| match catch_unwind(AssertUnwindSafe(|| row.fill_row())) {
         Ok(result) => result.map_err(RowError::Mask),
@@ -401,7 +404,7 @@ fn fill<R: FillRow>(rows: &mut [R], first: usize) -> Errors<R> {
     (first..).zip(rows).filter_map(|(number, row)| Some((number, fill_one(row).err()?))).collect()
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn said(thrown: &(dyn Any + Send)) -> &str {
     let text = thrown.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| thrown.downcast_ref::<&str>().copied()).unwrap_or("(without a message)")

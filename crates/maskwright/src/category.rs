@@ -1,4 +1,4 @@
-//! What kind of failure an error is, for programs that must decide what to do about it.
+//! Classifies errors by the kind of failure, for programs that must decide how to react.
 
 use maskwright_automata::{LimitError, Resource};
 use maskwright_engine::{BudgetError, CompileError, IndexError, MatchError};
@@ -8,7 +8,7 @@ use maskwright_grammar::Cause;
 
 use crate::{Error, service};
 
-/// What kind of failure an error is. Exceptions of Python, statuses of C and statuses of HTTP are chosen by it.
+/// The kind of failure of an error. It determines the Python exception, the C status and the HTTP status.
 ///
 /// ```
 /// use maskwright::{Category, Constraint, MatchError, Options};
@@ -22,21 +22,21 @@ use crate::{Error, service};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Category {
-    /// The constraint is wrong.
+    /// The constraint is invalid.
     Invalid,
-    /// The constraint may be right, but it cannot be enforced exactly.
+    /// The constraint may be valid, but cannot be enforced exactly.
     Unsupported,
-    /// Something is larger than a limit, or takes more steps.
+    /// A limit on size or steps was exceeded.
     Limit,
-    /// Compiling took longer than it may.
+    /// Compiling took longer than allowed.
     Timeout,
-    /// The work was told to stop.
+    /// The work was cancelled.
     Cancelled,
-    /// Too much is to be done already; it makes sense to try again later.
+    /// There is too much work already; try again later.
     Busy,
     /// The service was closed.
     Closed,
-    /// The token, or the text, may not come next.
+    /// The token or the text may not come next.
     NotAllowed,
     /// There is no such token.
     UnknownToken,
@@ -44,18 +44,18 @@ pub enum Category {
     Budget,
     /// A buffer is too short.
     BufferTooShort,
-    /// The call makes no sense: more steps are to be undone than were taken.
+    /// The call is invalid, for example because it undoes more steps than were taken.
     Argument,
     /// A bug, here or in another backend.
     Internal,
 }
 
 impl Error {
-    /// What kind of failure it is. Of several problems, one that is wrong counts more than one that is not supported, that more than a limit, and that more
-    /// than that the work was told to stop.
+    /// Returns the kind of failure. If there are several problems, the worst kind counts: invalid before unsupported,
+    /// then limit, then cancelled.
     pub fn category(&self) -> Category {
         match self {
-            // What a notation does not have is a mistake in it.
+            // A feature that a notation does not have is a mistake in the constraint.
             Self::Backend { .. } => Category::Invalid,
             Self::Source(diagnostics) => worst(diagnostics.iter().map(|diagnostic| match diagnostic.cause {
                 Cause::Limit => Category::Limit,
@@ -97,7 +97,7 @@ fn worst(categories: impl Iterator<Item = Category>) -> Category {
 }
 
 impl service::Error {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub fn category(&self) -> Category {
         match self {
             Self::Refused(error) => error.category(),
@@ -125,7 +125,7 @@ impl From<&CompileError> for Category {
             | CompileError::LimitedValues
             | CompileError::LeftRecursionInRepeat { .. } => Self::Unsupported,
             CompileError::Stopped => Self::Cancelled,
-            // No text fits, or there is no such token.
+            // The grammar matches no text, or names a token that does not exist.
             _ => Self::Invalid,
         }
     }
@@ -137,7 +137,7 @@ impl From<&IndexError> for Category {
             IndexError::Compile(error) => error.into(),
             IndexError::Automaton(error) => error.into(),
             IndexError::StringTooLarge | IndexError::TooLarge { .. } => Self::Limit,
-            // A matcher may serve it nevertheless.
+            // A matcher may still be able to use the constraint.
             _ => Self::Unsupported,
         }
     }

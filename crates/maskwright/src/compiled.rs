@@ -1,4 +1,4 @@
-//! What compiling gives: the compiled constraint, and what the frontend remarked about its text.
+//! The result of compiling: the compiled constraint, and the frontend's remarks about its source.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use maskwright_grammar::{Diagnostic, Grammar};
 use maskwright_vocab::Vocabulary;
 use maskwright_weighted::Weights;
 
-/// A compiled constraint: frozen, cheap to clone, and shared by any number of texts.
+/// A compiled constraint: immutable, cheap to clone, and shared by any number of texts.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct CompiledConstraint {
     remarks: Arc<Remarks>,
 }
 
-/// What a frontend says about a constraint that it accepts.
+/// The remarks of a frontend about a constraint that it accepts.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -51,15 +51,15 @@ pub struct CompiledConstraint {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Remarks {
-    /// Warnings about a grammar: it is accepted, but its author may have meant something else.
+    /// Warnings about a grammar that is accepted but may not mean what its author intended.
     pub warnings: Vec<Diagnostic>,
-    /// What became of each keyword of a JSON Schema. `None` for other constraints.
+    /// How each keyword of a JSON Schema was treated. `None` for other constraints.
     pub report: Option<Report>,
-    /// What a grammar with probabilities says about texts. `None` for other constraints.
+    /// The probabilities of a weighted grammar. `None` for other constraints.
     pub weights: Option<Arc<Weights>>,
-    /// The temperatures that rules of a grammar want. `None` if none does.
+    /// The temperatures that rules of a grammar request. `None` if no rule does.
     pub temperatures: Option<Temperatures>,
-    /// Bytes of the schema that the report is about.
+    /// The length of the schema that the report is about, in bytes.
     schema_bytes: usize,
 }
 
@@ -68,27 +68,27 @@ impl CompiledConstraint {
         Self { bound, remarks: Arc::new(remarks) }
     }
 
-    /// A matcher at the beginning of a text.
+    /// Returns a matcher at the beginning of a text.
     pub fn matcher(&self) -> Matcher {
         self.bound.matcher()
     }
 
-    /// What the frontend said about the constraint.
+    /// Returns the frontend's remarks about the constraint.
     pub fn remarks(&self) -> &Remarks {
         &self.remarks
     }
 
-    /// The program, bound to the vocabulary.
+    /// Returns the program, bound to the vocabulary.
     pub fn bound(&self) -> &Arc<BoundProgram> {
         &self.bound
     }
 
-    /// The vocabulary that it was compiled for.
+    /// Returns the vocabulary that it was compiled for.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         self.bound.vocabulary()
     }
 
-    /// Bytes that it holds now. They become more while texts are matched.
+    /// Returns the number of bytes that it holds now. It grows while texts are matched.
     pub fn heap_bytes(&self) -> usize {
         self.bound.heap_bytes() + self.remarks.heap_bytes()
     }
@@ -98,29 +98,29 @@ impl Remarks {
     pub(crate) const NONE: Self =
         Self { warnings: Vec::new(), report: None, weights: None, temperatures: None, schema_bytes: 0 };
 
-    /// Warnings about a grammar.
+    /// Creates remarks with warnings about a grammar.
     pub(crate) fn warnings(warnings: Vec<Diagnostic>) -> Self {
         Self { warnings, ..Self::default() }
     }
 
-    /// Warnings about a weighted grammar, and its weights.
+    /// Creates remarks with warnings about a weighted grammar, and its weights.
     pub(crate) fn weights(warnings: Vec<Diagnostic>, weights: Weights) -> Self {
         Self { warnings, weights: Some(Arc::new(weights)), ..Self::default() }
     }
 
-    /// The report about a schema of so many bytes.
+    /// Creates remarks with the report about a schema of this length.
     pub(crate) fn report(report: Report, schema_bytes: usize) -> Self {
         Self { report: Some(report), schema_bytes, ..Self::default() }
     }
 
-    /// Warnings about a JSON Schema, each with its JSON pointer: see [`Report::warnings`].
+    /// Returns the warnings about a JSON Schema, each with its JSON pointer: see [`Report::warnings`].
     pub fn schema_warnings(&self) -> Vec<(String, String)> {
         self.report.as_ref().map(Report::warnings).unwrap_or_default()
     }
 
-    /// About how many bytes they hold.
+    /// Returns approximately how many bytes they hold.
     pub fn heap_bytes(&self) -> usize {
-        // A keyword takes some 25 bytes of a schema, and some 50 of its report.
+        // A keyword takes about 25 bytes in a schema, and about 50 in its report.
         let report = 2 * self.schema_bytes;
         let text =
             |warning: &Diagnostic| warning.message.len() + warning.help.as_ref().map_or(0, String::len);
@@ -131,7 +131,8 @@ impl Remarks {
     }
 }
 
-/// A grammar of which some rules want a temperature; a [`Follower`](crate::locate::Follower) tells which holds where.
+/// A grammar in which some rules request a temperature. A [`Follower`](crate::locate::Follower) finds out which
+/// temperature applies at a place in a text.
 #[derive(Clone, Debug)]
 pub struct Temperatures {
     pub(crate) grammar: Arc<Grammar>,
@@ -141,7 +142,7 @@ pub struct Temperatures {
 }
 
 impl Temperatures {
-    /// Those of a grammar; `None` if no rule wants one.
+    /// Collects the temperatures of a grammar. Returns `None` if no rule requests one.
     pub(crate) fn of(
         grammar: &Grammar,
         library: &Arc<Library>,
@@ -154,7 +155,7 @@ impl Temperatures {
         is_wanted.then(|| Self { grammar: Arc::new(grammar.clone()), library, tables, limits })
     }
 
-    /// About how many bytes it holds.
+    /// Returns approximately how many bytes it holds.
     fn heap_bytes(&self) -> usize {
         self.grammar.exprs().len() * 64
     }

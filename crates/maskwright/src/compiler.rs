@@ -1,4 +1,4 @@
-//! From a constraint to something that can be matched.
+//! Compiles constraints for a vocabulary.
 
 use core::fmt;
 use std::io::{self, Write};
@@ -48,17 +48,18 @@ pub struct Options {
     pub lark: lark::Options,
     /// For [`Constraint::JsonSchema`], and for schemas in a Lark grammar.
     pub json_schema: json_schema::Options,
-    /// For [`Constraint::StructuralTag`], as far as the other fields do not say it.
+    /// For [`Constraint::StructuralTag`], in addition to the options of the languages inside it.
     pub structural_tag: TagOptions,
     /// For [`Constraint::Pcfg`].
     pub pcfg: PcfgOptions,
-    /// For everything after the frontend.
+    /// For all stages after the frontend.
     pub limits: Limits,
-    /// What the text has to begin with, before what the constraint is about: the end of a prompt that was [cut back](crate::heal()).
+    /// The text that the output must begin with, before the text that the constraint describes: the end of a prompt
+    /// that was [cut back](crate::heal()).
     pub prefix: String,
 }
 
-/// How structural tags are read, besides what is said about the languages in them.
+/// How structural tags are read. The languages inside them have their own options.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -79,12 +80,13 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct TagOptions {
-    /// Whether markers may be written with special tokens, and whether free text may contain them. Otherwise the text is characters alone, and only what
-    /// asks for a token gets one.
+    /// Whether markers may be written with special tokens, and whether free text may contain special tokens. If
+    /// `false`, the text consists of characters only, except where the tag explicitly requires a token.
     pub specials: bool,
-    /// The dialect of the patterns in it; ECMA-262 unless told otherwise. What else is said about patterns is in [`Options::regex`].
+    /// The dialect of the patterns in it; ECMA-262 by default. All other options for patterns are in
+    /// [`Options::regex`].
     pub dialect: regex::Dialect,
-    /// How many bytes of JSON are read; 64 MiB unless told otherwise.
+    /// The maximum length of the tag in bytes; 64 MiB by default.
     pub source_bytes: usize,
 }
 
@@ -95,7 +97,7 @@ impl Default for TagOptions {
 }
 
 impl Options {
-    /// How structural tags are read for a vocabulary: with the names of its special tokens.
+    /// Returns the options for structural tags, with the names of the special tokens of a vocabulary.
     pub fn tag(&self, vocabulary: Option<&Vocabulary>) -> tag::Options {
         let vocabulary = vocabulary.filter(|_| self.structural_tag.specials);
         let specials = vocabulary
@@ -111,7 +113,7 @@ impl Options {
         }
     }
 
-    /// The same options, with patterns of another dialect, in structural tags as well.
+    /// Sets the dialect of patterns, also of those in structural tags.
     #[must_use]
     pub fn with_dialect(mut self, dialect: regex::Dialect) -> Self {
         self.regex.dialect = dialect;
@@ -119,8 +121,8 @@ impl Options {
         self
     }
 
-    /// The dialect in which the patterns of a constraint are read; `None` if it has none of its own. Schemas always have ECMA-262, and
-    /// Lark grammars Rust's.
+    /// Returns the dialect that the patterns of a constraint are read in. Returns `None` if the constraint has a fixed
+    /// one: schemas always use ECMA-262, and Lark grammars Rust's.
     pub fn dialect_of(&self, constraint: &Constraint) -> Option<regex::Dialect> {
         match constraint {
             Constraint::Regex(_) => Some(self.regex.dialect),
@@ -129,12 +131,12 @@ impl Options {
         }
     }
 
-    /// The same options, with limits so low that compiling takes about this many bytes at the most. What is shared between
-    /// constraints is not part of it.
+    /// Lowers the limits so that compiling takes at most about this many bytes, not counting what constraints share.
     #[must_use]
     pub fn within(mut self, bytes: usize) -> Self {
         let lower = |limit: &mut usize, each: usize| *limit = (*limit).min(bytes / each);
-        // What one of each costs, with what is made of it on the way, on constraints that were written to be expensive.
+        // The cost of one item of each kind with its intermediate data, measured on constraints that were written to be
+        // expensive.
         lower(&mut self.limits.exprs, 160);
         lower(&mut self.limits.nodes, 64);
         lower(&mut self.limits.leaf_bytes, 6);
@@ -148,7 +150,7 @@ impl Options {
         lower(&mut self.structural_tag.source_bytes, 16);
         lower(&mut self.pcfg.source_bytes, 256);
         lower(&mut self.pcfg.symbols, 256);
-        // Five tables have so many entries, of 24 bytes at the most.
+        // There are five tables with this many entries of at most 24 bytes.
         lower(&mut self.pcfg.entries, 128);
         lower(&mut self.pcfg.patterns.bytes, 4);
         lower(&mut self.json_schema.limits.rules, 2_048);
@@ -157,7 +159,7 @@ impl Options {
     }
 }
 
-/// Compiles constraints for one vocabulary. What it learns about the vocabulary is shared by all of them.
+/// Compiles constraints for one vocabulary. All of them share what it learns about the vocabulary.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -176,19 +178,19 @@ impl Options {
 pub struct Compiler {
     vocabulary: Arc<Vocabulary>,
     shared: RwLock<Arc<Shared>>,
-    /// Libraries of before, which some constraints may still use.
+    /// Former libraries, which some constraints may still use.
     former: Mutex<Vec<Weak<Library>>>,
     options: Options,
 }
 
-/// What constraints share.
+/// The data that all constraints share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) library: Arc<Library>,
     pub(crate) tables: Arc<AutomatonCache>,
-    /// The same for grammars that ask for ordinary tokens by number.
+    /// The library for grammars that refer to ordinary tokens by number.
     numbered: OnceLock<Arc<Library>>,
-    /// Bytes of a library that has learnt nothing yet.
+    /// The size of a library that has learnt nothing yet, in bytes.
     empty: usize,
 }
 
@@ -210,29 +212,29 @@ impl Shared {
 }
 
 impl Compiler {
-    /// A compiler with default options.
+    /// Creates a compiler with default options.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
         Self::with_options(vocabulary, Options::default())
     }
 
-    /// A compiler with these options.
+    /// Creates a compiler with these options.
     pub fn with_options(vocabulary: Arc<Vocabulary>, options: Options) -> Self {
         Self::with_library(Arc::new(Library::new(vocabulary)), options)
     }
 
-    /// A compiler that shares a library with others and nothing else.
+    /// Creates a compiler that shares its library, but nothing else, with other compilers.
     pub fn with_library(library: Arc<Library>, options: Options) -> Self {
         let vocabulary = library.vocabulary().clone();
         let shared = RwLock::new(Shared::new(library, AutomatonCache::default()));
         Self { vocabulary, shared, former: Mutex::default(), options }
     }
 
-    /// The vocabulary.
+    /// Returns the vocabulary.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// What is shared between the constraints of this vocabulary.
+    /// Returns the library that the constraints of this vocabulary share.
     pub fn library(&self) -> Arc<Library> {
         self.shared().library.clone()
     }
@@ -242,7 +244,7 @@ impl Compiler {
         self.compile_with(constraint, &self.options)
     }
 
-    /// Compiles a constraint with other options than those of this compiler.
+    /// Compiles a constraint with these options instead of those of the compiler.
     pub fn compile_with(
         &self,
         constraint: &Constraint,
@@ -261,12 +263,13 @@ impl Compiler {
         remarks.temperatures = temperatures(&longer);
         match self.bind(&longer, Remarks::default(), &options.limits) {
             Ok(compiled) => Ok(CompiledConstraint::new(compiled.bound().clone(), remarks)),
-            // The places of a report are those of the grammar alone.
+            // The places in the report refer to the grammar without the prefix, so it is compiled again without the
+            // prefix.
             Err(error) => Err(placed(self.bind(&grammar, remarks, &options.limits).err().unwrap_or(error))),
         }
     }
 
-    /// An error with its place in the source, if no text matches and it can be found out why.
+    /// Adds the place in the source to an error, if no text matches and the cause can be located.
     fn placed(&self, error: Error, constraint: &Constraint, options: &Options) -> Error {
         if !matches!(error, Error::Compile(CompileError::Empty { .. })) {
             return error;
@@ -286,24 +289,25 @@ impl Compiler {
         found.map_or(error, |place| Error::Source(vec![place]))
     }
 
-    /// Compiles a grammar that [`grammar`](Self::grammar) has read, with its remarks, or one that was built by other means, with
-    /// [`Remarks::default`].
+    /// Compiles a grammar: one that [`grammar`](Self::grammar) has read, with its remarks, or one from another source,
+    /// with [`Remarks::default`].
     pub fn compile_grammar(&self, grammar: &Grammar, remarks: Remarks) -> Result<CompiledConstraint, Error> {
         self.bind(grammar, remarks, &self.options.limits)
     }
 
-    /// The first stage alone: the constraint as a grammar, and what the frontend remarks about it.
+    /// Runs the first stage only: reads a constraint into a grammar with the frontend's remarks.
     pub fn grammar(&self, constraint: &Constraint) -> Result<(Grammar, Remarks), Error> {
         constraint.grammar(&self.options, Some(&self.vocabulary))
     }
 
-    /// The second stage alone: a grammar as a program.
+    /// Runs the second stage only: compiles a grammar into a program.
     pub fn program(&self, grammar: &Grammar) -> Result<Program, Error> {
         let resolved = self.resolve(grammar)?;
         compile(&resolved.grammar, &self.shared().tables, &self.options.limits).map_err(Error::Compile)
     }
 
-    /// Bytes that all constraints of this compiler share: its library, and those of before that are still in use.
+    /// Returns the number of bytes that the constraints of this compiler share: its library, and former libraries that
+    /// are still in use.
     pub fn shared_bytes(&self) -> usize {
         let former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
         let former =
@@ -311,8 +315,8 @@ impl Compiler {
         self.shared().bytes() + former
     }
 
-    /// Begins a new library if the present one has learnt more than `share` bytes, or is nearly full. Constraints that
-    /// were compiled before keep theirs. Returns whether it did.
+    /// Starts a new library if the current one has learnt more than `share` bytes, or is nearly full. Constraints that
+    /// were compiled before keep the old one. Returns whether a new one was started.
     pub fn renew(&self, share: usize) -> bool {
         let old = self.shared();
         if old.bytes().saturating_sub(old.empty) <= share && !old.library.is_nearly_full() {
@@ -322,14 +326,14 @@ impl Compiler {
         self.replace(&old, Shared::new(library, AutomatonCache::default()))
     }
 
-    /// Writes what all constraints of this compiler share, so that [`load_learnt`](Self::load_learnt) can begin with it.
+    /// Writes what the constraints of this compiler share, for [`load_learnt`](Self::load_learnt).
     pub fn save_learnt(&self, target: impl Write) -> io::Result<()> {
         let shared = self.shared();
         shared.library.save(&shared.tables, target)
     }
 
-    /// Takes over what a compiler for the same vocabulary has saved, in place of what this one has learnt so far. Constraints that were
-    /// compiled before keep theirs. If the file is refused, nothing has changed.
+    /// Replaces what this compiler has learnt with what a compiler for the same vocabulary has saved. Constraints that
+    /// were compiled before keep the old data. If the file is refused, nothing changes.
     pub fn load_learnt(&self, file: &[u8]) -> Result<(), LibraryLoadError> {
         let (library, tables) = Library::load(self.vocabulary.clone(), file)?;
         let new = Shared::new(Arc::new(library), tables);
@@ -337,7 +341,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// Puts something else in the place of what is shared, unless somebody was faster.
+    /// Replaces the shared data, unless another thread has replaced it before. Returns whether it did.
     fn replace(&self, old: &Arc<Shared>, new: Arc<Shared>) -> bool {
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&shared, old) {
@@ -365,7 +369,8 @@ impl Compiler {
             let shared = self.shared();
             let resolved = self.resolve(grammar)?;
             let library = if resolved.needs_numbers { shared.numbered() } else { &shared.library };
-            // Values that must differ may run out in one branch of a grammar; without that branch, others may be left.
+            // One branch of a grammar may run out of values that must differ. The grammar is then compiled again
+            // without that branch, since the others may still work.
             let mut dead = Vec::new();
             let bound = loop {
                 let program = compile_without(&resolved.grammar, &dead, &shared.tables, limits)
@@ -386,15 +391,15 @@ impl Compiler {
         }
     }
 
-    /// Puts in the tokens that a grammar asks for, if it does.
+    /// Resolves the tokens that a grammar refers to, if any.
     pub(crate) fn resolve<'g>(&self, grammar: &'g Grammar) -> Result<Resolved<'g>, Error> {
         resolve(grammar, &self.vocabulary).map_err(Error::Compile)
     }
 }
 
 impl Constraint {
-    /// Reads the constraint: its grammar, and what the frontend remarks about it. A structural tag needs the vocabulary to know the names of
-    /// special tokens; without one it is read as if there were none.
+    /// Reads the constraint into a grammar with the frontend's remarks. Structural tags need the vocabulary for the
+    /// names of special tokens; without a vocabulary they are read as if there were none.
     pub fn grammar(
         &self,
         options: &Options,
@@ -422,7 +427,7 @@ impl Constraint {
     }
 }
 
-/// The texts of a grammar, each behind a prefix.
+/// Returns a grammar for the same texts, each preceded by a prefix.
 fn behind(prefix: &str, grammar: &Grammar) -> Result<Grammar, Error> {
     let mut builder = GrammarBuilder::new();
     let prefix = builder.bytes(prefix.as_bytes());
@@ -439,7 +444,7 @@ fn warned(result: Result<(Grammar, Vec<Diagnostic>), Vec<Diagnostic>>) -> Result
     result.map(|(grammar, warnings)| (grammar, Remarks::warnings(warnings))).map_err(Error::Source)
 }
 
-/// The texts of a weighted grammar, and its weights, which must be finite.
+/// Reads a weighted grammar. Its weights must be finite.
 fn weighted(source: &str, options: &PcfgOptions) -> Result<(Grammar, Remarks), Vec<Diagnostic>> {
     let pcfg = Pcfg::parse(source, options)?;
     let warnings = pcfg.warnings().to_vec();
@@ -448,7 +453,7 @@ fn weighted(source: &str, options: &PcfgOptions) -> Result<(Grammar, Remarks), V
     Ok((grammar, Remarks::weights(warnings, weights)))
 }
 
-/// Why a constraint was refused.
+/// The reason why a constraint was refused.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -468,28 +473,28 @@ fn weighted(source: &str, options: &PcfgOptions) -> Result<(Grammar, Remarks), V
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The source text is wrong, at these places.
+    /// The source text is invalid; each diagnostic has a place.
     Source(Vec<Diagnostic>),
-    /// The list of choices is wrong.
+    /// The list of choices is invalid.
     Choice(choice::ChoiceError),
-    /// The schema is wrong, or uses what we cannot enforce.
+    /// The schema is invalid, or uses a feature that cannot be enforced.
     Schema(json_schema::SchemaError),
-    /// The structural tag is wrong, or uses what we cannot enforce.
+    /// The structural tag is invalid, or uses a feature that cannot be enforced.
     Tag(tag::TagError),
     /// The grammar could not be compiled.
     Compile(CompileError),
-    /// Another backend has no such thing.
+    /// Another backend does not support this feature.
     Unsupported {
         /// The backend's name.
         backend: &'static str,
-        /// What it does not have, such as "EBNF grammars".
+        /// The unsupported feature, such as "EBNF grammars".
         what: String,
     },
     /// Another backend refused the constraint.
     Backend {
         /// The backend's name.
         backend: &'static str,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// The constraint has no index.
@@ -497,10 +502,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// Says where in a schema a place in its grammar comes from.
+    /// Adds the place in the schema that a place in the grammar comes from.
     fn in_schema(self, report: &json_schema::Report) -> Self {
         match self {
-            // As the frontend says it of what it finds out by itself.
+            // The same error that the frontend reports when it finds this itself.
             Self::Compile(CompileError::ValuesRunOut { place, is_endless }) => {
                 let pointer = if is_endless { None } else { report.origin(place.expr()) };
                 Self::Schema(json_schema::SchemaError::unsatisfiable(
@@ -520,7 +525,7 @@ impl Error {
         }
     }
 
-    /// The error for a person, with the lines of the source that it is about.
+    /// Renders the error for people, with the source lines that it refers to.
     pub fn render(&self, file: &str, source: &str) -> String {
         match self {
             Self::Source(diagnostics) => diagnostics.iter().map(|d| d.render(file, source)).collect(),
@@ -554,7 +559,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// The source is the error of the stage that refused the constraint, and the message is the same: print one of them.
+/// `source()` is the error of the stage that refused the constraint. It has the same message, so print only one of
+/// them.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {

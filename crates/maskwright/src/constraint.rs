@@ -1,10 +1,10 @@
-//! What a text must look like, as the user says it.
+//! Constraints as users write them.
 
 use core::fmt;
 
 use maskwright_frontend::Dialect;
 
-/// A constraint in one of the languages that we read.
+/// A constraint in one of the supported languages.
 ///
 /// ```
 /// use maskwright::Constraint;
@@ -26,15 +26,16 @@ pub enum Constraint {
     Choice(Vec<String>),
     /// The text is in the language of an EBNF grammar (`root ::= …`).
     Ebnf(String),
-    /// The text is in the language of a grammar that is written as for llama.cpp (`root ::= …`).
+    /// The text is in the language of a GBNF grammar, the notation of llama.cpp (`root ::= …`).
     Gbnf(String),
     /// The text is in the language of a Lark grammar (`start: …`).
     Lark(String),
     /// The text is a JSON document that satisfies a schema, given as JSON text.
     JsonSchema(String),
-    /// The text is free in some places and constrained in others, as a structural tag says, given as JSON text.
+    /// The text is free in some places and constrained in others, as described by a structural tag, given as JSON text.
     StructuralTag(String),
-    /// The text is in the language of a grammar with probabilities (`S -> NP VP [0.9] | …`), which also says how likely it is.
+    /// The text is in the language of a grammar with probabilities (`S -> NP VP [0.9] | …`), which also defines how
+    /// likely each text is.
     Pcfg(String),
 }
 
@@ -68,32 +69,33 @@ pub enum Kind {
 }
 
 impl Constraint {
-    /// A regular expression.
+    /// Creates a constraint from a regular expression.
     pub fn regex(pattern: impl Into<String>) -> Self {
         Self::Regex(pattern.into())
     }
 
-    /// A list of choices.
+    /// Creates a constraint from a list of choices.
     pub fn choice<T: Into<String>>(choices: impl IntoIterator<Item = T>) -> Self {
         Self::Choice(choices.into_iter().map(Into::into).collect())
     }
 
-    /// An EBNF grammar.
+    /// Creates a constraint from an EBNF grammar.
     pub fn ebnf(source: impl Into<String>) -> Self {
         Self::Ebnf(source.into())
     }
 
-    /// A GBNF grammar.
+    /// Creates a constraint from a GBNF grammar.
     pub fn gbnf(source: impl Into<String>) -> Self {
         Self::Gbnf(source.into())
     }
 
-    /// A Lark grammar.
+    /// Creates a constraint from a Lark grammar.
     pub fn lark(source: impl Into<String>) -> Self {
         Self::Lark(source.into())
     }
 
-    /// A grammar in the notation that it seems to be written in, for servers that cannot ask: see [`Dialect::guess`].
+    /// Creates a constraint from a grammar and guesses its notation, for servers whose clients do not name it: see
+    /// [`Dialect::guess`].
     pub fn guess_grammar(source: impl Into<String>) -> Option<Self> {
         let source = source.into();
         Some(match Dialect::guess(&source)? {
@@ -103,22 +105,23 @@ impl Constraint {
         })
     }
 
-    /// A JSON Schema, as JSON text.
+    /// Creates a constraint from a JSON Schema, given as JSON text.
     pub fn json_schema(schema: impl Into<String>) -> Self {
         Self::JsonSchema(schema.into())
     }
 
-    /// A structural tag, as JSON text.
+    /// Creates a constraint from a structural tag, given as JSON text.
     pub fn structural_tag(tag: impl Into<String>) -> Self {
         Self::StructuralTag(tag.into())
     }
 
-    /// A grammar with probabilities. What it says about texts is in [`Remarks::weights`](crate::Remarks::weights).
+    /// Creates a constraint from a grammar with probabilities, which are then in
+    /// [`Remarks::weights`](crate::Remarks::weights).
     pub fn pcfg(source: impl Into<String>) -> Self {
         Self::Pcfg(source.into())
     }
 
-    /// The language it is written in.
+    /// Returns the language of the constraint.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Regex(_) => Kind::Regex,
@@ -132,8 +135,9 @@ impl Constraint {
         }
     }
 
-    /// The same constraint in the form that stands for all that differ only in white space, if that is another: a schema
-    /// or a tag without the white space between its tokens. Keys keep their order, which matters.
+    /// Returns a canonical form that is the same for all constraints that differ only in white space, or `None` if this
+    /// constraint already has that form. For a schema or a tag, the white space between JSON tokens is removed. Keys
+    /// keep their order, which matters.
     pub fn canonical(&self) -> Option<Self> {
         match self {
             Self::JsonSchema(schema) => compact(schema).map(Self::JsonSchema),
@@ -142,7 +146,7 @@ impl Constraint {
         }
     }
 
-    /// Bytes of its text.
+    /// Returns the length of its text in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Regex(text)
@@ -157,8 +161,9 @@ impl Constraint {
     }
 }
 
-/// A JSON text without the white space outside of its strings; `None` if there is none. What is not JSON changes as well, but two texts become
-/// the same only if they differ in such white space; numbers and words stay apart.
+/// Removes the white space outside of the strings of a JSON text. Returns `None` if there is none. Text that is not
+/// JSON changes as well, but two different texts become equal only if they differ in such white space; numbers and
+/// words are kept apart.
 fn compact(text: &str) -> Option<String> {
     let is_space = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
     let is_word = |byte: u8| {
@@ -183,12 +188,12 @@ fn compact(text: &str) -> Option<String> {
         is_behind_space = false;
         kept.push(byte);
     }
-    // Only ASCII characters were left out.
+    // Only ASCII characters were removed.
     (kept.len() < text.len()).then(|| String::from_utf8_lossy(&kept).into_owned())
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::Regex,
         Self::Choice,
@@ -200,7 +205,7 @@ impl Kind {
         Self::Pcfg,
     ];
 
-    /// Its name, as programs write it.
+    /// Returns the name that programs use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Regex => "regex",
@@ -230,7 +235,7 @@ mod tests {
         let compact = |text: &str| compact(text).unwrap_or_else(|| text.to_owned());
         assert_eq!(compact("{ \"a b\\\" c\" :\t[1, 2 ]\n}"), r#"{"a b\" c":[1,2]}"#);
         assert_eq!(compact(r#"{"a":"\\" , "b":1}"#), r#"{"a":"\\","b":1}"#);
-        // These are no JSON, and must not become it.
+        // These are not JSON, and must not become JSON.
         assert_eq!(compact("[1 2, tr  ue, 1 .5, é é]"), "[1 2,tr ue,1 .5,é é]");
         assert_eq!(Constraint::json_schema("{}").canonical(), None);
         assert_eq!(Constraint::regex(" a ").canonical(), None);

@@ -1,4 +1,4 @@
-//! Prompts that end inside a token.
+//! Token healing: prompts that end inside a token.
 
 use maskwright_vocab::{TokenId, Vocabulary};
 
@@ -15,19 +15,22 @@ use maskwright_vocab::{TokenId, Vocabulary};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Healed {
-    /// How many tokens of the prompt are left.
+    /// The number of tokens of the prompt that are kept.
     pub kept: usize,
-    /// The text of the others, which the answer has to begin with.
+    /// The text of the removed tokens, which the answer must begin with.
     pub prefix: String,
 }
 
-/// At most so many tokens are cut off.
+/// The maximum number of tokens that are removed.
 const MOST: usize = 8;
 
-/// Cuts a prompt back to a place where its tokenizer would have cut whatever follows. `Answer: ` ends with a token of a blank, but a model has hardly ever seen one before a word: it has seen
-/// ` yes`. So the blank is taken off the prompt, and becomes what the answer has to begin with; the prefix goes into [`Options::prefix`](crate::Options::prefix).
+/// Removes tokens from the end of a prompt, back to a place where the tokenizer would split for any continuation. For
+/// example, `Answer: ` ends with a token for a single space, but models rarely see that token before a word: they see `
+/// yes`. So the space is removed from the prompt, and the answer must begin with it. Put the returned prefix into
+/// [`Options::prefix`](crate::Options::prefix).
 ///
-/// The last tokens are cut off, as many as spell the beginning of a longer token. One token stays, and nothing before a special token is touched.
+/// As many of the last tokens are removed as together spell the beginning of a longer token. At least one token is
+/// kept, and special tokens and everything before them are kept, too.
 ///
 /// ```
 /// use maskwright::{TokenId, VocabularyBuilder, heal};
@@ -54,7 +57,7 @@ pub fn heal(vocabulary: &Vocabulary, prompt: &[TokenId]) -> Healed {
         if end.len() >= vocabulary.max_token_bytes() {
             break;
         }
-        // A place inside a character is none that an answer could begin at.
+        // An answer cannot begin inside a character.
         if let (true, Ok(text)) = (goes_on(vocabulary, &end), core::str::from_utf8(&end)) {
             healed = Healed { kept, prefix: text.to_owned() };
         }
@@ -62,7 +65,7 @@ pub fn heal(vocabulary: &Vocabulary, prompt: &[TokenId]) -> Healed {
     healed
 }
 
-/// Whether some token begins with these bytes and has more.
+/// Whether some token begins with these bytes and is longer.
 fn goes_on(vocabulary: &Vocabulary, bytes: &[u8]) -> bool {
     let trie = vocabulary.trie();
     trie.find(bytes).is_some_and(|node| !trie.children(node).is_empty())

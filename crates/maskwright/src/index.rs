@@ -1,4 +1,4 @@
-//! Indexes from constraints.
+//! Builds indexes from constraints.
 
 use maskwright_engine::{CompileError, Flaw, Index, IndexChecks, IndexLimits};
 use maskwright_grammar::Grammar;
@@ -6,7 +6,7 @@ use maskwright_grammar::Grammar;
 use crate::{Compiler, Constraint, Error};
 
 impl Compiler {
-    /// Prepares a constraint with finitely many states once and for all; see [`Index`].
+    /// Compiles a constraint with finitely many states ahead of time; see [`Index`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Compiler {
         self.index_of_grammar(&self.grammar(constraint)?.0, limits)
     }
 
-    /// The same for a grammar that was built by other means.
+    /// Builds an index from a grammar instead of a constraint.
     pub fn index_of_grammar(&self, grammar: &Grammar, limits: &IndexLimits) -> Result<Index, Error> {
         let shared = self.shared();
         let resolved = self.resolve(grammar)?;

@@ -1,8 +1,9 @@
 //! Structured output for language models: which tokens may come next, exactly and fast.
 //!
-//! A language model writes a text token by token. Give this crate a [`Constraint`] – a regular expression, a JSON Schema, a grammar – and the
-//! model's [`Vocabulary`], and before every token it fills a *mask*: one bit for each token of the vocabulary, set if the token may come next. The caller
-//! forbids all others, samples, and says which token was taken.
+//! A language model writes a text token by token. Give this crate a [`Constraint`] – a regular expression, a JSON
+//! Schema, a grammar – and the model's [`Vocabulary`], and before every token it fills a *mask*: one bit for each token
+//! of the vocabulary, set if the token may come next. The caller forbids all other tokens, samples, and reports the
+//! sampled token.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -77,12 +78,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [Structural tags](Constraint::StructuralTag) mix free text with constrained parts, such as tool calls; [`formats`] knows how families of models write those, and
-//! [`stream`] reads them back. A grammar with probabilities also says how likely each text is: [`weighted`]. [`Options`] says how each language is read, and [`GrammarBuilder`] builds a grammar without any text.
+//! [Structural tags](Constraint::StructuralTag) mix free text with constrained parts, such as tool calls; [`formats`]
+//! describes how families of models write those, and [`stream`] parses them. A grammar with probabilities also defines
+//! how likely each text is: [`weighted`]. [`Options`] controls how each language is read, and [`GrammarBuilder`] builds
+//! a grammar in code.
 //!
 //! # One text
 //!
-//! The loop of a sampler: fill a mask, forbid what it does not allow, take a token, accept it. [`apply`] writes −∞ into the logits of forbidden tokens.
+//! The loop of a sampler: fill a mask, forbid all other tokens, sample a token, accept it. [`apply`] writes −∞ into the
+//! logits of forbidden tokens.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -107,23 +111,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A matcher also [rolls back](Matcher::rollback), [forks](Matcher::fork), [validates](Matcher::validate) tokens that were guessed, tells what is
-//! [forced](Matcher::forced_tokens) and how many tokens the text [needs at least](Matcher::shortest_completion), and can be held to a [`Budget`].
-//! [`explain`] says why a token is not allowed.
+//! A matcher can also [roll back](Matcher::rollback), [fork](Matcher::fork), [validate](Matcher::validate) guessed
+//! tokens, and be limited to a [`Budget`] of tokens. It reports which tokens are [forced](Matcher::forced_tokens), and
+//! how many tokens the text [needs at least](Matcher::shortest_completion). [`explain`] describes why a token is not
+//! allowed.
 //!
-//! [`exact`] draws texts from the model's own distribution over the valid ones, which masks alone do not.
+//! [`exact`] samples from the model's own distribution over the valid texts, which masks alone cannot do.
 //!
 //! # Many texts
 //!
-//! [`fill_masks`] fills the masks of a batch in parallel. A server with thousands of constraints wants a [`service`]: workers, a cache within a
-//! budget of memory, timeouts, [`statistics`] for Prometheus, and the choice of a [`backend`]. A constraint with finitely many states can be compiled ahead of
-//! time into an [`Index`], a file that is mapped and used at once.
+//! [`fill_masks`] fills the masks of a batch in parallel. For a server with thousands of constraints there is a
+//! [`service`]: workers, a cache within a memory budget, timeouts, [`statistics`] for Prometheus, and a choice of
+//! [`backend`]. A constraint with finitely many states can be compiled ahead of time into an [`Index`], a file that is
+//! mapped and used at once.
 //!
-//! # Constraints from strangers
+//! # Untrusted constraints
 //!
-//! A constraint may come from a client. Compiling, filling a mask and accepting a token count their steps, states and bytes against [`Limits`], and end
-//! with an error that names the limit and the place; the matcher is then as it was before. A [`CancelToken`] ends work from outside, and a
-//! [`service`] adds a timeout. Every error has a [`Category`], which says whose fault it is:
+//! A constraint may come from a client. Compiling, filling a mask and accepting a token count their steps, states and
+//! bytes against [`Limits`], and fail with an error that names the limit and the place; the matcher is then unchanged.
+//! A [`CancelToken`] cancels work from another thread, and a [`service`] adds a timeout. Every error has a
+//! [`Category`], which tells whether the constraint, the caller or this library is at fault:
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -139,13 +146,13 @@
 //!
 //! # Crate features
 //!
-//! None is on by default.
+//! All of them are off by default.
 //!
 //! | | |
 //! |---|---|
 //! | `mmap` | `map_index`, which maps an [`Index`] from a file |
 //! | `llguidance` | a second [`backend`] |
-//! | `ablation` | fast paths can be switched off and thresholds moved, for tests and benchmarks of the engine |
+//! | `ablation` | allows tests and benchmarks of the engine to switch off fast paths and move thresholds |
 
 #![deny(missing_docs)]
 
@@ -180,7 +187,8 @@ pub use map::{MapError, map_index};
 pub use pool::{PoolError, in_pool, set_threads};
 pub use stop::{StopError, StopStream, StopStrings};
 
-// What other crates of ours define. An example that needs a compiler cannot stand there, so it stands here, in front of what the type says about itself.
+// Re-exports from the other crates. An example that needs a compiler cannot be in those crates, so it is here and
+// precedes the type's own documentation.
 
 pub use maskwright_automata::{
     ByteClasses, ByteSet, LimitError, Resource as LimitResource, must_stop, with_cancel,
@@ -228,7 +236,7 @@ pub use maskwright_vocab::{
 #[doc(inline)]
 pub use maskwright_engine::Matcher;
 
-/// A compiled constraint without the remarks about its source; [`CompiledConstraint::bound`] has it.
+/// A compiled constraint without the remarks about its source, as returned by [`CompiledConstraint::bound`].
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -247,7 +255,7 @@ pub use maskwright_engine::Matcher;
 #[doc(inline)]
 pub use maskwright_engine::BoundProgram;
 
-/// How many tokens a text may still have, with a guaranteed finish.
+/// A limit on the remaining tokens of a text, which is guaranteed to be complete in time.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -268,7 +276,7 @@ pub use maskwright_engine::BoundProgram;
 #[doc(inline)]
 pub use maskwright_engine::Budget;
 
-/// Why a budget cannot be set.
+/// The reason why a budget cannot be set.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -287,7 +295,7 @@ pub use maskwright_engine::Budget;
 #[doc(inline)]
 pub use maskwright_engine::BudgetError;
 
-/// Why a grammar cannot be compiled.
+/// The reason why a grammar cannot be compiled.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -307,7 +315,7 @@ pub use maskwright_engine::BudgetError;
 #[doc(inline)]
 pub use maskwright_engine::CompileError;
 
-/// Why a token, some bytes or a mask was refused.
+/// The reason why a token, some bytes or a mask was refused.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -350,7 +358,7 @@ pub use maskwright_engine::MatchError;
 #[doc(inline)]
 pub use maskwright_engine::DraftTree;
 
-/// Whether forced tokens may change the last token that was written.
+/// Whether forced tokens may replace the last token that was written.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -374,7 +382,7 @@ pub use maskwright_engine::DraftTree;
 #[doc(inline)]
 pub use maskwright_engine::TokenHealing;
 
-/// Every state, mask and transition of a constraint, ahead of time, in one block of memory.
+/// Every state, mask and transition of a constraint, computed ahead of time, in one block of memory.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -397,7 +405,7 @@ pub use maskwright_engine::TokenHealing;
 #[doc(inline)]
 pub use maskwright_engine::Index;
 
-/// Why a constraint has no index.
+/// The reason why a constraint has no index.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -415,7 +423,7 @@ pub use maskwright_engine::Index;
 #[doc(inline)]
 pub use maskwright_engine::IndexError;
 
-/// What was checked about an index.
+/// A summary of what was checked about an index.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -437,7 +445,7 @@ pub use maskwright_engine::IndexError;
 #[doc(inline)]
 pub use maskwright_engine::IndexChecks;
 
-/// What a vocabulary does inside strings, numbers and other regular parts, shared by all constraints.
+/// What the tokens of a vocabulary do inside strings, numbers and other regular parts, shared by all constraints.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -457,7 +465,7 @@ pub use maskwright_engine::IndexChecks;
 #[doc(inline)]
 pub use maskwright_engine::Library;
 
-/// How much a constraint, a mask or a token may cost.
+/// How much compiling a constraint, filling a mask or accepting a token may cost.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -477,7 +485,7 @@ pub use maskwright_engine::Library;
 #[doc(inline)]
 pub use maskwright_engine::Limits;
 
-/// A compiled grammar that does not know its vocabulary yet.
+/// A compiled grammar that is not bound to a vocabulary yet.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -496,7 +504,7 @@ pub use maskwright_engine::Limits;
 #[doc(inline)]
 pub use maskwright_engine::Program;
 
-/// Where a matcher stands, for people.
+/// A description of a matcher's state, for people.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -538,7 +546,7 @@ pub use maskwright_engine::StateInfo;
 #[doc(inline)]
 pub use maskwright_engine::Strategy;
 
-/// Asks work on another thread to end early.
+/// Cancels work on another thread.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -558,7 +566,7 @@ pub use maskwright_engine::Strategy;
 #[doc(inline)]
 pub use maskwright_automata::CancelToken;
 
-/// Builds a grammar by program, without any text.
+/// Builds a grammar in code.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -607,7 +615,7 @@ pub use maskwright_grammar::GrammarBuilder;
 #[doc(inline)]
 pub use maskwright_grammar::Diagnostic;
 
-/// A set of tokens, as a grammar names it.
+/// A set of tokens that a grammar refers to.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -652,7 +660,7 @@ pub use maskwright_grammar::TokenSet;
 #[doc(inline)]
 pub use maskwright_vocab::VocabularyBuilder;
 
-/// The tokens that may come next: a bit for each.
+/// The tokens that may come next, one bit for each token.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -672,7 +680,7 @@ pub use maskwright_vocab::VocabularyBuilder;
 #[doc(inline)]
 pub use maskwright_vocab::TokenMask;
 
-/// Automata that were built before, shared by compiles.
+/// A cache of automata, shared by compilations.
 ///
 /// ```
 /// use maskwright::AutomatonCache;
@@ -683,7 +691,7 @@ pub use maskwright_vocab::TokenMask;
 #[doc(inline)]
 pub use maskwright_engine::AutomatonCache;
 
-/// What is wrong with a [`DraftTree`].
+/// The reason why a [`DraftTree`] is invalid.
 ///
 /// ```
 /// use maskwright::{DraftError, DraftTree, TokenId};
@@ -695,7 +703,7 @@ pub use maskwright_engine::AutomatonCache;
 #[doc(inline)]
 pub use maskwright_engine::DraftError;
 
-/// Where an [`Index`] is wrong.
+/// An error in an [`Index`], with its place.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -716,7 +724,7 @@ pub use maskwright_engine::DraftError;
 #[doc(inline)]
 pub use maskwright_engine::Flaw;
 
-/// Text that must come next whatever a model says, as whole characters.
+/// Text that must come next, whatever the model prefers, in whole characters.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -734,7 +742,7 @@ pub use maskwright_engine::Flaw;
 #[doc(inline)]
 pub use maskwright_engine::ForcedText;
 
-/// Tokens that must come next whatever a model says.
+/// Tokens that must come next, whatever the model prefers.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -756,7 +764,7 @@ pub use maskwright_engine::ForcedText;
 #[doc(inline)]
 pub use maskwright_engine::ForcedTokens;
 
-/// What building an [`Index`] may cost.
+/// How much building an [`Index`] may cost.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -777,7 +785,7 @@ pub use maskwright_engine::ForcedTokens;
 #[doc(inline)]
 pub use maskwright_engine::IndexLimits;
 
-/// Why a saved [`Library`] cannot be loaded.
+/// The reason why a saved [`Library`] cannot be loaded.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -796,7 +804,7 @@ pub use maskwright_engine::IndexLimits;
 #[doc(inline)]
 pub use maskwright_engine::LibraryLoadError;
 
-/// Why bytes are not taken as an [`Index`].
+/// The reason why bytes are not a valid [`Index`].
 ///
 /// ```
 /// use maskwright::{Index, LoadError};
@@ -806,7 +814,7 @@ pub use maskwright_engine::LibraryLoadError;
 #[doc(inline)]
 pub use maskwright_engine::LoadError;
 
-/// A mask as an [`Index`] holds it.
+/// A mask that is stored in an [`Index`].
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -827,7 +835,7 @@ pub use maskwright_engine::LoadError;
 #[doc(inline)]
 pub use maskwright_engine::MaskRef;
 
-/// What a row of words holds, so that the next mask writes only what differs.
+/// The known content of a row of words, so that the next mask writes only the differences.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -849,7 +857,7 @@ pub use maskwright_engine::MaskRef;
 #[doc(inline)]
 pub use maskwright_engine::MaskRow;
 
-/// A token that cannot come next, of an [`Index`].
+/// The error for a token that an [`Index`] does not allow next.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -869,7 +877,7 @@ pub use maskwright_engine::MaskRow;
 #[doc(inline)]
 pub use maskwright_engine::NotAllowed;
 
-/// A place in a grammar, of which an error tells.
+/// A place in a grammar that an error refers to.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -890,7 +898,7 @@ pub use maskwright_engine::NotAllowed;
 #[doc(inline)]
 pub use maskwright_engine::Place;
 
-/// What [`Matcher::prepare`] did.
+/// The result of [`Matcher::prepare`].
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -930,7 +938,7 @@ pub use maskwright_engine::Prepared;
 #[doc(inline)]
 pub use maskwright_engine::StateId;
 
-/// One way to read the text so far, of a [`StateInfo`].
+/// One way to read the text so far, as part of a [`StateInfo`].
 ///
 /// ```
 /// # use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Indexes from files, without reading them.
+//! Maps indexes from files without reading them.
 
 use std::fs::File;
 use std::io;
@@ -7,21 +7,21 @@ use std::path::Path;
 use maskwright_engine::{Index, LoadError};
 use memmap2::{Mmap, MmapOptions};
 
-/// Maps an index into memory: nothing is copied, and processes that map the same file share it.
+/// Maps an index into memory. Nothing is copied, and processes that map the same file share its memory.
 ///
-/// Whoever changes a mapped file changes the answers of those who use it. Replace it instead, as `maskwright index build` does:
-/// write a new file and rename it. What is mapped then stays what it was.
+/// Changing a mapped file changes the results of all processes that use it. Replace the file instead, as `maskwright
+/// index build` does: write a new file and rename it. Existing mappings then keep the old content.
 #[expect(unsafe_code, reason = "a mapped file can change while it is read, which no type can rule out")]
 pub fn map_index(path: impl AsRef<Path>) -> Result<Index, MapError> {
     let file = File::open(path).map_err(MapError::File)?;
-    // SAFETY: the bytes must not change while they are borrowed. That is asked of the caller above, as of everybody who maps a file. If
-    // it is broken, nothing worse than a wrong answer follows in practice: an index checks every number that it reads and
-    // holds no reference into the file that depends on one.
+    // SAFETY: the bytes must not change while they are borrowed. The documentation above requires this of the caller,
+    // as every API that maps files must. If it is violated, the worst result in practice is a wrong answer: an index
+    // checks every number that it reads and holds no reference into the file that depends on one.
     let map: Mmap = unsafe { MmapOptions::new().populate().map(&file) }.map_err(MapError::File)?;
     Index::from_bytes(map).map_err(MapError::Index)
 }
 
-/// Why a file could not be mapped as an index.
+/// The reason why a file could not be mapped as an index.
 ///
 /// ```
 /// let missing = maskwright::map_index("no such file");
@@ -32,7 +32,7 @@ pub fn map_index(path: impl AsRef<Path>) -> Result<Index, MapError> {
 pub enum MapError {
     /// The file cannot be opened or mapped.
     File(io::Error),
-    /// It is not a sound index.
+    /// The content is not a valid index.
     Index(LoadError),
 }
 

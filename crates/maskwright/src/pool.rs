@@ -1,7 +1,8 @@
 //! The threads that fill batches and build indexes.
 //!
-//! Rayon's global pool does not survive `fork`: the child has the pool and none of its threads, and whoever gives it work waits for ever. Programs that
-//! use this library from Python or C fork, so the pool here remembers the process it was made in, and a child makes its own.
+//! Rayon's global pool does not survive `fork`: the child has the pool but none of its threads, and work that is given
+//! to it never finishes. Programs that use this library from Python or C do fork, so this pool records the process that
+//! created it, and a child creates its own.
 
 use core::fmt;
 use std::num::NonZero;
@@ -16,7 +17,7 @@ struct Made {
     pool: Arc<ThreadPool>,
 }
 
-/// The threads could not be started.
+/// The error when threads cannot be started.
 ///
 /// ```
 /// // A machine that has no threads left says so, instead of filling nothing.
@@ -39,8 +40,8 @@ impl std::error::Error for PoolError {
     }
 }
 
-/// How many threads fill batches from now on, in this process; as many as the machine has unless told otherwise. Whoever is at work finishes with the threads
-/// of before.
+/// Sets how many threads fill batches in this process from now on; the default is one for each processor of the
+/// machine. Calls that are running keep the old threads until they finish.
 ///
 /// ```
 /// use std::num::NonZero;
@@ -54,7 +55,7 @@ pub fn set_threads(threads: NonZero<usize>) -> Result<(), PoolError> {
     replace(&mut made, threads.get()).map(drop)
 }
 
-/// Runs something on these threads: what it does in parallel, such as [`Index::build`](crate::Index::build), is done by them.
+/// Runs a function in this pool: its parallel parts, such as [`Index::build`](crate::Index::build), use these threads.
 ///
 /// ```
 /// // Work of one's own on the threads that fill masks, so that there are not twice as many threads as processors.
@@ -66,7 +67,7 @@ pub fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, PoolError>
     Ok(pool()?.install(work))
 }
 
-/// The pool of this process.
+/// Returns the pool of this process.
 pub(crate) fn pool() -> Result<Arc<ThreadPool>, PoolError> {
     let mut made = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     match &*made {
@@ -83,7 +84,7 @@ fn replace(made: &mut Option<Made>, threads: usize) -> Result<Arc<ThreadPool>, P
     if let Some(old) = made.replace(new)
         && old.process != std::process::id()
     {
-        // Its threads stayed in the other process; letting it go would wait for them.
+        // Its threads exist only in the parent process; dropping the pool would wait for them forever.
         core::mem::forget(old);
     }
     Ok(pool)

@@ -1,4 +1,4 @@
-//! Stop strings: a text ends where one of them comes, and whoever streams the text must not show the beginning of one.
+//! Stop strings: a text ends where one of them occurs, and a streamed text must not show the beginning of one.
 //!
 //! ```
 //! use maskwright::StopStrings;
@@ -12,15 +12,15 @@
 //! # Ok::<(), maskwright::StopError>(())
 //! ```
 //!
-//! All stop strings are looked for at once, byte by byte, with the automaton of Aho and Corasick: a state is the longest end of the
-//! text that is the beginning of some stop string. What belongs to it is held back, and so is a character of
-//! which not all bytes are there, since tokens may end inside of one.
+//! All stop strings are searched for at once, byte by byte, with the automaton of Aho and Corasick: a state is the
+//! longest suffix of the text that is a prefix of some stop string. The bytes of that suffix are held back, and so are
+//! the bytes of an incomplete character, since tokens may end inside a character.
 
 use core::fmt;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Strings that end a text.
+/// A set of strings that end a text.
 ///
 /// ```
 /// use maskwright::StopStrings;
@@ -36,7 +36,7 @@ pub struct StopStrings {
     automaton: Arc<Automaton>,
 }
 
-/// Why some stop strings cannot be used.
+/// The reason why stop strings cannot be used.
 ///
 /// ```
 /// use maskwright::{StopError, StopStrings};
@@ -46,9 +46,9 @@ pub struct StopStrings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopError {
-    /// The string of this number is empty: every text would end at once.
+    /// The string with this index is empty: every text would end at once.
     Empty(usize),
-    /// All strings together have more bytes than [`StopStrings::MAX_BYTES`].
+    /// All strings together are longer than [`StopStrings::MAX_BYTES`].
     TooLong,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for StopError {
 impl core::error::Error for StopError {}
 
 impl Default for StopStrings {
-    /// None: the text ends by itself.
+    /// Creates an empty set: the text never ends early.
     fn default() -> Self {
         Self { automaton: Arc::new(Automaton { states: vec![State::default()] }) }
     }
@@ -79,21 +79,21 @@ struct Automaton {
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    /// By byte.
+    /// The transitions by byte.
     next: Vec<(u8, u32)>,
-    /// The state of the longest proper end that is a state.
+    /// The state of the longest proper suffix that is a state.
     fallback: u32,
-    /// How many bytes lead here.
+    /// The number of bytes that lead here.
     depth: usize,
-    /// The stop string that ends here, and its length; the longest, and of equal ones the first.
+    /// The stop string that ends here, and its length; the longest one, and of equal strings the first.
     ends: Option<(usize, usize)>,
 }
 
 impl StopStrings {
-    /// The most bytes that all strings together may have.
+    /// The maximum total length of all strings in bytes.
     pub const MAX_BYTES: usize = 1 << 16;
 
-    /// Prepares some strings.
+    /// Builds the automaton for some strings.
     pub fn new<S: AsRef<str>>(strings: impl IntoIterator<Item = S>) -> Result<Self, StopError> {
         let mut states = vec![State::default()];
         let mut bytes = 0;
@@ -117,18 +117,18 @@ impl StopStrings {
         Ok(Self { automaton: Arc::new(automaton) })
     }
 
-    /// The most bytes that one of the strings has.
+    /// Returns the length of the longest string in bytes.
     pub fn longest(&self) -> usize {
         self.automaton.states.iter().map(|state| state.depth).max().unwrap_or(0)
     }
 
-    /// A text that is about to be written.
+    /// Returns a stream for a new text.
     pub fn stream(&self) -> StopStream {
         StopStream { automaton: self.automaton.clone(), state: 0, read: 0, held: Vec::new(), stopped: None }
     }
 }
 
-/// The child of a state, made if it is not there.
+/// Returns the child of a state, and creates it if necessary.
 fn child(states: &mut Vec<State>, at: usize, byte: u8) -> usize {
     if let Some((_, next)) = states[at].next.iter().find(|(other, _)| *other == byte) {
         return *next as usize;
@@ -140,7 +140,7 @@ fn child(states: &mut Vec<State>, at: usize, byte: u8) -> usize {
 }
 
 impl Automaton {
-    /// Breadth first, so that the fallbacks of shorter states are known.
+    /// Computes the fallbacks, breadth first, because a state needs those of shorter states.
     fn find_fallbacks(&mut self) {
         let mut work = VecDeque::from([0u32]);
         while let Some(at) = work.pop_front() {
@@ -150,7 +150,7 @@ impl Automaton {
                 let inherited = self.states[fallback as usize].ends;
                 let next_state = &mut self.states[next as usize];
                 next_state.fallback = fallback;
-                // The longer string began earlier, so it is the one that counts.
+                // The longer string began earlier, so it wins.
                 next_state.ends = next_state.ends.or(inherited);
                 work.push_back(next);
             }
@@ -169,7 +169,7 @@ impl Automaton {
     }
 }
 
-/// A text that is being written: bytes go in, and what may be shown comes out.
+/// A text that is being written: bytes go in, and text that may be shown comes out.
 ///
 /// ```
 /// use maskwright::StopStrings;
@@ -184,21 +184,22 @@ impl Automaton {
 pub struct StopStream {
     automaton: Arc<Automaton>,
     state: u32,
-    /// How many bytes were added.
+    /// The number of bytes that were added.
     read: usize,
-    /// What is not shown yet.
+    /// The bytes that are not shown yet.
     held: Vec<u8>,
     stopped: Option<usize>,
 }
 
 impl StopStream {
-    /// Adds bytes, of a token as a rule, and returns the text that can be shown now. After a stop string nothing comes any more.
-    /// Bytes that are no UTF-8 become U+FFFD.
+    /// Adds bytes, usually those of a token, and returns the text that can be shown now. After a stop string it returns
+    /// nothing more. Bytes that are not UTF-8 become U+FFFD.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         self.push_if(bytes, |_| true)
     }
 
-    /// The same, but a stop string ends the text only if `may_end` says so. It is told how many bytes of the text stand before the string. A stop string that does not end the text is a part of it.
+    /// Like [`Self::push`], but a stop string ends the text only if `may_end` returns `true`. Its argument is the
+    /// number of bytes before the string. A stop string that does not end the text is part of it.
     ///
     /// ```
     /// use maskwright::StopStrings;
@@ -216,7 +217,7 @@ impl StopStream {
             self.held.push(byte);
             self.read += 1;
             self.state = self.automaton.step(self.state, byte);
-            // The longest stop string that ends here first, then those that are its ends.
+            // Tries the longest stop string that ends here first, then its suffixes.
             let (mut state, mut shorter) = (&self.automaton.states[self.state as usize], usize::MAX);
             while let Some((number, length)) = state.ends {
                 if length < shorter && may_end(self.read - length) {
@@ -238,7 +239,7 @@ impl StopStream {
         shown
     }
 
-    /// The text is over: returns what was held back.
+    /// Ends the text and returns what was held back.
     pub fn finish(&mut self) -> String {
         self.state = 0;
         let shown = String::from_utf8_lossy(&self.held).into_owned();
@@ -246,16 +247,16 @@ impl StopStream {
         shown
     }
 
-    /// The number of the stop string that has ended the text.
+    /// Returns the index of the stop string that has ended the text.
     pub fn stopped(&self) -> Option<usize> {
         self.stopped
     }
 }
 
-/// How many bytes at the end are the beginning of a character.
+/// Returns the number of bytes at the end that are the beginning of a character.
 pub(crate) fn unfinished(bytes: &[u8]) -> usize {
     match bytes.utf8_chunks().last() {
-        // What is cut off in the middle is shorter than the character; anything else is broken and stays broken.
+        // A beginning that may still be completed; all other invalid bytes stay invalid.
         Some(chunk) if is_beginning(chunk.invalid()) => chunk.invalid().len(),
         _ => 0,
     }
@@ -272,7 +273,8 @@ fn is_beginning(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// The definition: the stop string that is complete first, and of those that end there the one that began first.
+    /// The definition: the stop string that is complete first, and of those that end at the same place the one that
+    /// began first.
     fn by_search(strings: &[&str], text: &str) -> (String, Option<usize>) {
         let ends = |at: usize| {
             let found =
@@ -294,7 +296,7 @@ mod tests {
             for number in 0..3usize.pow(7) {
                 let text: String = (0..7).map(|place| letters[number / 3usize.pow(place) % 3]).collect();
                 let (wanted, stopped) = by_search(strings, &text);
-                // In pieces of one byte, of two, and of three.
+                // In pieces of one, two and three bytes.
                 for size in 1..4 {
                     let mut stream = stops.stream();
                     let mut shown: String =
@@ -307,7 +309,7 @@ mod tests {
         }
     }
 
-    /// All bytes at once: decode, then cut before the first stop string.
+    /// Decodes all bytes at once, then cuts before the first stop string.
     fn decoded(bytes: &[u8], stops: &[String]) -> String {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let end = stops.iter().filter_map(|stop| text.find(stop.as_str())).min();
@@ -357,7 +359,7 @@ mod tests {
         assert_eq!(stream.push("é".as_bytes()), "<é");
         assert_eq!(stream.push(&"é".as_bytes()[..1]), "");
         assert_eq!(stream.push(&"é".as_bytes()[1..]), "é");
-        // A byte that begins no character is not waited for.
+        // A byte that begins no character is not held back.
         assert_eq!(stream.push(b"\xFF!"), "\u{FFFD}!");
     }
 

@@ -1,4 +1,4 @@
-//! Forbidden logits become −∞, on the processor.
+//! Writes −∞ into forbidden logits, on the CPU.
 
 use half::{bf16, f16};
 use maskwright::apply;
@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 
 use crate::buffer::{Access, Element, Plain, Row, View};
 
-/// Writes −∞ into the logits of forbidden tokens, in place. Row i of the logits takes row i of the mask; with `rows` only these rows of the logits are
-/// changed, each by the mask's row of the same number. A logit beyond the mask becomes −∞ as well. Logits are float32, float16 or bfloat16.
+/// Writes −∞ into the logits of forbidden tokens, in place. Row i of the logits uses row i of the mask; with `rows`
+/// only these rows of the logits are changed, each by the mask row of the same index. Logits beyond the mask become −∞
+/// as well. Logits are float32, float16 or bfloat16.
 #[pyfunction]
 #[pyo3(signature = (logits, mask, rows = None))]
 pub(crate) fn apply_mask(
@@ -23,7 +24,7 @@ pub(crate) fn apply_mask(
         return Err(PyValueError::new_err(message));
     }
     let mut rows = rows.unwrap_or_else(|| (0..logits.count()).collect());
-    // The same row twice would be the same memory twice.
+    // A row that occurs twice would be accessed by two threads.
     rows.sort_unstable();
     rows.dedup();
     let pairs: PyResult<Vec<(Row, Row)>> =
@@ -34,13 +35,13 @@ pub(crate) fn apply_mask(
         Element::F32 => apply_rows::<f32>(pairs),
         Element::F16 => apply_rows::<f16>(pairs),
         Element::Bf16 => apply_rows::<bf16>(pairs),
-        // `View::logits` has refused these.
+        // `View::logits` has refused mask words.
         Element::Word => {}
     });
     Ok(())
 }
 
-/// Logits that are copied, changed and copied back at a time: they stay in the cache.
+/// The number of logits that are copied, changed and copied back at a time, so that they stay in the cache.
 const BLOCK: usize = 4_096;
 
 fn apply_rows<T: Plain + apply::Logit>(pairs: Vec<(Row, Row)>) {

@@ -1,4 +1,4 @@
-//! Many matchers at once.
+//! Operations on many matchers at once.
 
 use std::num::NonZero;
 
@@ -11,22 +11,23 @@ use crate::errors::{match_error, rows_error};
 use crate::matcher::{Matcher, fill_row};
 use crate::numbers::{optional_tokens, tokens};
 
-/// A matcher and the row that it fills. It is leased by the thread that fills it, so that little is left to do before.
+/// A matcher and the row that it fills. The thread that fills it also leases it, so that little work is left for the
+/// calling thread.
 struct Job {
     matcher: Py<Matcher>,
     row: Row,
     number: usize,
-    /// A token to be taken first.
+    /// The token to accept first.
     token: Option<TokenId>,
-    /// A row whose mask is that of before is not written.
+    /// Whether to skip writing the row if its mask has not changed.
     keep: bool,
     has_changed: bool,
 }
 
-/// Why a row was not filled.
+/// The reason why a row was not filled.
 enum Failure {
     InUse,
-    /// It does not take its token.
+    /// The matcher refused its token.
     Refused,
     Match(MatchError),
 }
@@ -44,8 +45,9 @@ impl FillRow for Job {
     }
 }
 
-/// Fills the masks of many matchers, in parallel. Matcher i fills row `rows[i]`, or row i. With `threads` no more than so many work at the same
-/// time, the calling one included. Raises `LimitError` if some matchers meet a limit: their rows, which are the keys of its `rows`, are empty, and all others are filled.
+/// Fills the masks of many matchers, in parallel. Matcher i fills row `rows[i]`, or row i. At most `threads` threads
+/// work at the same time, the calling one included. Raises `LimitError` if some matchers exceed a limit: their rows,
+/// which are the keys of its `rows`, are empty, and all others are filled.
 #[pyfunction]
 #[pyo3(signature = (matchers, mask, rows = None, *, threads = None))]
 pub(crate) fn fill_masks(
@@ -61,18 +63,19 @@ pub(crate) fn fill_masks(
     raise(py, failures)
 }
 
-/// What a step of a batch did.
+/// The result of a step of a batch.
 #[pyclass(frozen, get_all, module = "maskwright")]
 pub(crate) struct Step {
-    /// For each matcher whether it has taken its token, or had none to take.
+    /// For each matcher, whether it accepted its token, or had none.
     taken: Vec<bool>,
-    /// The rows whose masks may be others than before, in the order of the matchers.
+    /// The rows whose masks may have changed, in the order of the matchers.
     changed: Vec<usize>,
 }
 
-/// A step of a batch in one call: each matcher takes its token, or none where it is `None`, and fills its next mask, in parallel, as `fill_masks` does. A matcher that
-/// refuses its token stays where it is, and so does its mask. With `keep` rows whose masks are those of before are not written: each row must still hold what the last step of its matcher
-/// wrote. Raises `LimitError` like `fill_masks`, with what would have been returned as its `step`.
+/// Runs a step of a batch: each matcher accepts its token (unless that is `None`), and fills its next mask, in
+/// parallel, as `fill_masks` does. If a matcher refuses its token, its state and its mask do not change. With `keep`,
+/// rows whose masks have not changed are not written: each row must still hold what the last step of its matcher wrote.
+/// Raises `LimitError` like `fill_masks`, with the result as its `step`.
 #[pyfunction]
 #[pyo3(signature = (matchers, tokens, mask, rows = None, *, keep = false, threads = None))]
 pub(crate) fn step_batch(
@@ -113,7 +116,7 @@ pub(crate) fn step_batch(
     }
 }
 
-/// A job for each matcher.
+/// Creates a job for each matcher.
 fn jobs(matchers: Vec<Py<Matcher>>, mask: &Bound<'_, PyAny>, rows: Option<Vec<usize>>) -> PyResult<Vec<Job>> {
     let view = View::words(mask, Access::Write)?;
     if let Some(rows) = rows.as_ref().filter(|rows| rows.len() != matchers.len()) {
@@ -133,7 +136,7 @@ fn jobs(matchers: Vec<Py<Matcher>>, mask: &Bound<'_, PyAny>, rows: Option<Vec<us
     Ok(jobs)
 }
 
-/// What is wrong with some rows. What is wrong with the caller comes first.
+/// Raises an error for the failed rows. Errors of the caller take precedence.
 fn raise(py: Python<'_>, failures: Vec<(usize, RowError<Failure>)>) -> PyResult<()> {
     let mut rows = Vec::new();
     for (row, failure) in failures {
@@ -157,8 +160,9 @@ fn raise(py: Python<'_>, failures: Vec<(usize, RowError<Failure>)>) -> PyResult<
     if rows.is_empty() { Ok(()) } else { Err(rows_error(py, &rows)) }
 }
 
-/// Gives each matcher its token. Returns for each whether it was taken. Raises `LimitError` if that is not known for some: these, which are the keys of its `rows`, are as before,
-/// all others have taken or refused theirs, and its `taken` is what would have been returned.
+/// Makes each matcher accept its token. Returns for each whether it was accepted. Raises `LimitError` if that is
+/// unknown for some: these, which are the keys of its `rows`, do not change; all others have accepted or refused their
+/// tokens, and its `taken` is the result.
 #[pyfunction]
 pub(crate) fn accept_tokens(
     py: Python<'_>,
@@ -186,7 +190,7 @@ pub(crate) fn accept_tokens(
     Err(raised)
 }
 
-/// How many threads fill batches; as many as the machine has unless told otherwise.
+/// Sets how many threads fill batches; the default is one for each processor of the machine.
 #[pyfunction]
 pub(crate) fn set_threads(py: Python<'_>, threads: usize) -> PyResult<()> {
     let count = NonZero::new(threads).filter(|threads| threads.get() <= 1024).ok_or_else(|| {

@@ -1,22 +1,26 @@
-//! Other people's memory: rows of mask words and rows of logits that live in a NumPy array, a `bytearray`, a tensor of PyTorch.
+//! Access to memory of other libraries: rows of mask words and rows of logits in a NumPy array, a `bytearray`, or a
+//! tensor of PyTorch.
 //!
 //! # What is accepted
 //!
-//! Anything with Python's buffer protocol, and tensors of PyTorch on the processor, which do not have it. One dimension is one row; two
-//! are rows. The elements of a row must lie side by side, rows may lie apart. Mask words are 32-bit integers, signed or not, or plain bytes, four to a word.
+//! Every object with Python's buffer protocol, and tensors of PyTorch on the CPU, which do not have it. One dimension
+//! is one row; two dimensions are rows. The elements of a row must be contiguous, but there may be gaps between rows.
+//! Mask words are 32-bit integers, signed or unsigned, or plain bytes, four for each word.
 //!
 //! # Why `unsafe`
 //!
-//! Masks are written while the GIL is released, by several threads, so the memory must be reached by a pointer. This file is the room in which that happens, and its
-//! argument is the following.
+//! Masks are written by several threads while the GIL is released, so the memory must be accessed through a pointer.
+//! Only this file does that, and its safety argument is the following.
 //!
-//! 1. *The memory is there.* A view and its rows own the exported buffer, which forbids its owner to move or free it (a `bytearray` cannot be resized meanwhile), or
-//!    holds a reference to the tensor, whose storage lives as long as it does unless somebody resizes it in place at the same time.
-//! 2. *It is as large as we think.* Shape and strides come from the buffer or the tensor; [`View::new`] refuses negative strides, rows that
-//!    overlap and pointers that are not aligned.
-//! 3. *It is copied, never borrowed.* Python code on another thread could write the array at the same moment, as it can while NumPy computes, so no reference to the memory is ever
-//!    made: masks are computed in memory of our own, and [`Row::write`] and [`Row::read`] copy by pointers. If somebody else writes meanwhile, the words of a
-//!    mask are a mixture. They are plain integers, every value of which is valid, and no index is computed from them.
+//! 1. *The memory is alive.* A view and its rows own the exported buffer, which forbids its owner to move or free it (a
+//!    `bytearray` cannot be resized meanwhile), or hold a reference to the tensor, whose storage lives as long as the
+//!    tensor unless it is resized in place at the same time.
+//! 2. *It is as large as assumed.* Shape and strides come from the buffer or the tensor; [`View::new`] refuses negative
+//!    strides, rows that overlap and pointers that are not aligned.
+//! 3. *It is copied, never borrowed.* Python code on another thread could write the array at the same time, as it can
+//!    while NumPy computes, so no reference to the memory is ever created: masks are computed in our own memory, and
+//!    [`Row::write`] and [`Row::read`] copy through pointers. If another thread writes meanwhile, the words of a mask
+//!    are a mixture. They are plain integers, every value of which is valid, and no index is computed from them.
 
 #![expect(unsafe_code, reason = "this is the room for it; the argument is above")]
 
@@ -29,10 +33,10 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyMemoryView, PyType};
 use pyo3::{ffi, intern};
 
-/// What the elements of a row are.
+/// The type of the elements of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
-    /// 32 bits of a mask.
+    /// A 32-bit word of a mask.
     Word,
     F32,
     F16,
@@ -48,22 +52,22 @@ impl Element {
     }
 }
 
-/// Whether a view is for reading or for writing.
+/// Whether a view is opened for reading or for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
     Write,
 }
 
-/// Rows of memory that somebody else owns.
+/// Rows of memory that another object owns.
 #[derive(Debug)]
 pub(crate) struct View {
     start: *mut u8,
     element: Element,
     count: usize,
-    /// Elements of a row.
+    /// The number of elements of a row.
     width: usize,
-    /// Bytes from one row to the next.
+    /// The number of bytes from one row to the next.
     stride: usize,
     access: Access,
     owner: Arc<Owner>,
@@ -75,18 +79,18 @@ enum Owner {
     Tensor { _tensor: Py<PyAny> },
 }
 
-/// Shape and strides as their owner tells them, the strides in bytes.
+/// Shape and strides as reported by the owner; the strides are in bytes.
 struct Layout {
     start: *mut u8,
     element: Element,
     shape: Vec<usize>,
     strides: Vec<isize>,
-    /// How many elements of the shape make one of ours: 4 if bytes stand for words.
+    /// How many elements of the shape make one of ours: 4 if the mask is given as bytes.
     per_element: usize,
 }
 
 impl View {
-    /// A view of mask words.
+    /// Opens a view of mask words.
     pub(crate) fn words(object: &Bound<'_, PyAny>, access: Access) -> PyResult<Self> {
         let view = Self::open(object, access, "a mask")?;
         match view.element {
@@ -97,7 +101,7 @@ impl View {
         }
     }
 
-    /// A view of logits to be written.
+    /// Opens a writable view of logits.
     pub(crate) fn logits(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let view = Self::open(object, Access::Write, "logits")?;
         match view.element {
@@ -111,7 +115,7 @@ impl View {
     fn open(object: &Bound<'_, PyAny>, access: Access, what: &str) -> PyResult<Self> {
         // SAFETY: the object is alive, and the thread attached.
         if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1 {
-            // Some, as those of ctypes, do not tell their strides; a memoryview works them out.
+            // Some buffers, such as those of ctypes, have no strides; a memoryview computes them.
             let buffer = PyUntypedBuffer::get(object)
                 .or_else(|_| PyUntypedBuffer::get(PyMemoryView::from(object)?.as_any()))?;
             if access == Access::Write && buffer.readonly() {
@@ -170,22 +174,22 @@ impl View {
         self.element
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Elements of a row.
+    /// Returns the number of elements of a row.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// One row.
+    /// Returns one row.
     pub(crate) fn row(&self, number: usize) -> PyResult<Row> {
         if number >= self.count {
             return Err(PyIndexError::new_err(format!("there is no row {number}: there are {}", self.count)));
         }
-        // SAFETY: the row is inside of the memory (2); an empty array has no address worth speaking of.
+        // SAFETY: the row is inside the memory (2); an empty array is not accessed.
         let start =
             if self.width == 0 { self.start } else { unsafe { self.start.add(number * self.stride) } };
         let (width, element, access) = (self.width, self.element, self.access);
@@ -193,7 +197,7 @@ impl View {
     }
 }
 
-/// One row of a view. It keeps the memory alive, and may travel to another thread.
+/// One row of a view. It keeps the memory alive, and can be sent to another thread.
 #[derive(Debug)]
 pub(crate) struct Row {
     start: *mut u8,
@@ -206,7 +210,7 @@ pub(crate) struct Row {
 // SAFETY: a row is a piece of memory that it keeps alive (1), and that is only copied (3).
 unsafe impl Send for Row {}
 
-/// What elements are read as: plain numbers, every bit pattern of which is valid.
+/// Types that elements are read as: plain numbers, for which every bit pattern is valid.
 pub(crate) trait Plain: Copy + Default {
     const ELEMENT: Element;
 }
@@ -228,12 +232,12 @@ impl Plain for half::bf16 {
 }
 
 impl Row {
-    /// How many elements there are.
+    /// Returns the number of elements.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// Copies a mask into the row, and clears what is left of it. It must fit.
+    /// Copies a mask into the row, and clears the rest of the row. The mask must fit.
     pub(crate) fn write_mask(&mut self, words: &[u32]) {
         const ZEROS: [u32; 256] = [0; 256];
         self.write(0, words);
@@ -245,16 +249,17 @@ impl Row {
         }
     }
 
-    /// Copies elements, which must be of the view's type, into the row, from one of its elements on.
+    /// Copies elements, which must have the view's type, into the row, starting at element `at`.
     pub(crate) fn write<T: Plain>(&mut self, at: usize, from: &[T]) {
         assert!(self.access == Access::Write, "the caller has opened the view for writing");
         if let Some(start) = self.place::<T>(at, from.len()) {
-            // SAFETY: the memory is there (1), large enough and aligned (2), and not that of a Rust value (3), which `from` is.
+            // SAFETY: the memory is alive (1), large enough and aligned (2), and not that of a Rust value (3), as
+            // `from` is.
             unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), start, from.len()) }
         }
     }
 
-    /// Copies elements out of the row, from one of them on.
+    /// Copies elements out of the row, starting at element `at`.
     pub(crate) fn read<T: Plain>(&self, at: usize, to: &mut [T]) {
         if let Some(start) = self.place::<T>(at, to.len()) {
             // SAFETY: as above, in the other direction.
@@ -262,11 +267,11 @@ impl Row {
         }
     }
 
-    /// Where some elements lie; `None` if there are none.
+    /// Returns the address of some elements; `None` if there are none.
     fn place<T: Plain>(&self, at: usize, count: usize) -> Option<*mut T> {
         assert!(self.element == T::ELEMENT, "the caller has checked the view");
         assert!(at <= self.width && count <= self.width - at, "the caller stays within the row");
-        // SAFETY: the element is inside of the row, by the line above.
+        // SAFETY: the element is inside the row, as asserted above.
         (count > 0).then(|| unsafe { self.start.cast::<T>().add(at) })
     }
 }
@@ -292,7 +297,7 @@ fn buffer_layout(buffer: &PyUntypedBuffer, what: &str) -> PyResult<Layout> {
     Ok(Layout { start: buffer.buf_ptr().cast(), element, shape, strides, per_element })
 }
 
-/// Whether a format has the bytes of numbers in the order of other machines.
+/// Whether a format is in the byte order of other machines.
 fn is_foreign(first: u8) -> bool {
     if cfg!(target_endian = "little") { matches!(first, b'>' | b'!') } else { first == b'<' }
 }
@@ -302,7 +307,7 @@ fn wrong_elements(what: &str, found: &str) -> PyErr {
     PyTypeError::new_err(format!("the elements of {what} must be {wanted}, and these are {found:?}"))
 }
 
-/// The layout of a tensor of PyTorch; `None` if the object is none.
+/// Returns the layout of a tensor of PyTorch; `None` for other objects.
 fn tensor_layout(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<Layout>> {
     let py = object.py();
     let Some(torch) = Torch::get(py)? else { return Ok(None) };
@@ -330,10 +335,11 @@ fn tensor_layout(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<Layou
     Ok(Some(Layout { start, element, shape, strides, per_element }))
 }
 
-/// What must be known of PyTorch to recognise its tensors. It is not imported for that: a tensor can only come from somebody who has.
+/// The types of PyTorch that are needed to recognize tensors. PyTorch is not imported for that: if nothing has imported
+/// it, no object can be a tensor.
 struct Torch {
     tensor: Py<PyType>,
-    /// Element types, what they are to us, and how many of them make one of ours.
+    /// Element types of PyTorch, our type for each, and how many of them make one of ours.
     dtypes: Vec<(Py<PyAny>, Element, usize)>,
 }
 
@@ -345,7 +351,7 @@ impl Torch {
         }
         let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
         let module = modules.call_method1(intern!(py, "get"), (intern!(py, "torch"),))?;
-        // PyTorch may be only half imported, or something else of that name.
+        // PyTorch may be only partially imported, or another module may have its name.
         let Some(tensor) = module.getattr_opt("Tensor")? else { return Ok(None) };
         let Ok(tensor) = tensor.cast_into::<PyType>() else { return Ok(None) };
         let mut dtypes = Vec::new();

@@ -1,16 +1,17 @@
-//! Compiling, on the threads of a service.
+//! Compiles constraints on the threads of a service.
 //!
-//! `Compiler` is a vocabulary with a compile service; `Future` a request under way; `CompiledConstraint` what comes of it.
+//! `Compiler` is a vocabulary with a compile service; `Future` a pending request; `CompiledConstraint` its result.
 //!
 //! # Waiting
 //!
-//! A thread that waits lets go of the GIL, and comes back every few hundredths of a second to see whether Ctrl-C was pressed. An event loop does not wait: it
-//! leaves a function that is called, on a worker's thread, when the result is there. A request that nobody waits for any more is cancelled.
+//! A thread that waits releases the GIL, and returns every few hundredths of a second to check for Ctrl-C. An event
+//! loop does not wait: it registers a function that is called, on a worker's thread, when the result is there. A
+//! request is canceled when nothing waits for it any more.
 //!
 //! # After a fork
 //!
-//! The threads of a service stay in the process that started them. A compiler remembers that process; in a child it starts a service of its
-//! own and forgets, without waiting for its threads, the one that is not there.
+//! The threads of a service exist only in the process that started them. A compiler remembers that process. In a child
+//! it starts a new service and forgets the old one without waiting for its threads, which do not exist there.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -34,21 +35,21 @@ use crate::numbers::{self, seconds};
 use crate::vocabulary::Vocabulary;
 use crate::weighted::{Pcfg, Scorer};
 
-/// How long a waiting thread sleeps before it looks for signals.
+/// How long a waiting thread sleeps between checks for signals.
 const GLANCE: Duration = Duration::from_millis(40);
 
-/// Compiles constraints for one vocabulary, each once for all who ask, on threads of its own.
+/// Compiles constraints for one vocabulary, each only once for all callers, on its own threads.
 #[pyclass(frozen, module = "maskwright", weakref)]
 pub(crate) struct Compiler {
     vocabulary: Py<Vocabulary>,
     settings: Settings,
-    /// Steps that a mask or a token may take, if that is not as usual.
+    /// The maximum number of steps for a mask or a token, if it is not the default.
     mask_steps: Option<u64>,
-    /// Empty only while it is dropped.
+    /// `None` only during drop.
     running: RwLock<Option<Running>>,
 }
 
-/// A service and what it compiles with, in the process that it runs in.
+/// A service with its compiler, and the process that it runs in.
 struct Running {
     process: u32,
     compiler: Arc<maskwright::Compiler>,
@@ -66,7 +67,7 @@ impl Running {
     }
 }
 
-/// A smaller budget would refuse constraints that may be large.
+/// The minimum budget in bytes. A smaller one would refuse constraints that are within the limits.
 const LEAST_BUDGET: usize = 32 << 20;
 
 #[pymethods]
@@ -114,14 +115,14 @@ impl Compiler {
         Ok(CompiledConstraint { inner, vocabulary: self.vocabulary.clone_ref(py) })
     }
 
-    /// Asks for a constraint and returns at once. The future has `result()`, and can be awaited.
+    /// Requests a constraint and returns at once. The future has `result()`, and can be awaited.
     fn submit(&self, py: Python<'_>, constraint: &Bound<'_, PyAny>) -> PyResult<Future> {
         let ticket = self.request(Constraint::of(constraint)?.get())?;
         let vocabulary = self.vocabulary.clone_ref(py);
         Ok(Future { ticket: RwLock::new(Some(Arc::new(ticket))), vocabulary, bell: Arc::default() })
     }
 
-    /// Prepares a constraint with finitely many states ahead of time.
+    /// Compiles a constraint with finitely many states ahead of time.
     #[pyo3(signature = (constraint, *, states = None, steps = None, bytes = None))]
     fn index(
         &self,
@@ -147,7 +148,8 @@ impl Compiler {
         Ok(Index::new(index, self.vocabulary.clone_ref(py)))
     }
 
-    /// Where a text, or a list of tokens, stands under a constraint: the rules and the terminal that are open, what may follow, the path in a JSON document.
+    /// Locates the end of a text, or of a list of tokens, under a constraint: the open rules and the open terminal,
+    /// what may follow, and the path in a JSON document.
     fn locate<'py>(
         &self,
         constraint: &Bound<'py, PyAny>,
@@ -175,14 +177,14 @@ impl Compiler {
         self.vocabulary.clone_ref(py)
     }
 
-    /// Forgets all constraints and failures. What is in use stays with those who use it.
+    /// Forgets all constraints and failures. Constraints that are in use are not affected.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         let client = self.client()?;
         py.detach(|| client.service().clear());
         Ok(())
     }
 
-    /// What has happened so far, in numbers.
+    /// Returns the statistics as numbers.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let client = self.client()?;
         let statistics = py.detach(|| client.service().statistics());
@@ -218,7 +220,7 @@ impl Compiler {
         Ok(all)
     }
 
-    /// The same as text for Prometheus.
+    /// Returns the statistics as text for Prometheus.
     #[pyo3(signature = (labels = None))]
     fn prometheus(&self, py: Python<'_>, labels: Option<Vec<(String, String)>>) -> PyResult<String> {
         let client = self.client()?;
@@ -227,7 +229,8 @@ impl Compiler {
         Ok(py.detach(|| client.service().statistics().to_prometheus(&labels)))
     }
 
-    /// What was learnt and which constraints are ready, for another process. The constraints of `other`, which another process has saved, are kept beside them.
+    /// Returns what was learnt and the compiled constraints as bytes, for another process. The constraints of `other`,
+    /// which another process has saved, are added.
     #[pyo3(signature = (other = None))]
     fn save<'py>(&self, py: Python<'py>, other: Option<&[u8]>) -> PyResult<Bound<'py, PyBytes>> {
         let client = self.client()?;
@@ -237,7 +240,7 @@ impl Compiler {
         Ok(PyBytes::new(py, &file))
     }
 
-    /// Takes over what another compiler for the same vocabulary has saved. Returns how many constraints are ready.
+    /// Loads what another compiler for the same vocabulary has saved. Returns how many constraints are ready.
     fn load(&self, py: Python<'_>, file: &[u8]) -> PyResult<usize> {
         let client = self.client()?;
         let warm = py.detach(|| client.load(file)).map_err(|error| Class::File.err(py, error))?;
@@ -262,7 +265,7 @@ impl Compiler {
         self.with(|running| running.client.clone())
     }
 
-    /// What runs in this process.
+    /// Calls a function with the service of this process, and starts that if necessary.
     fn with<T>(&self, take: impl Fn(&Running) -> T) -> PyResult<T> {
         let here = |running: &Running| running.process == std::process::id();
         let running = self.running.read().unwrap_or_else(PoisonError::into_inner);
@@ -273,7 +276,7 @@ impl Compiler {
         let mut running = self.running.write().unwrap_or_else(PoisonError::into_inner);
         if !running.as_ref().is_some_and(here) {
             let new = Running::start(self.vocabulary.get(), &self.settings)?;
-            // The threads of the old one are in another process; letting it go would wait for them.
+            // The threads of the old one are in another process; dropping it would wait for them.
             core::mem::forget(running.replace(new));
         }
         running.as_ref().map(take).ok_or_else(not_there)
@@ -287,16 +290,16 @@ impl Drop for Compiler {
             core::mem::forget(running);
             return;
         }
-        // Ending the service waits for its workers, and they may be waiting for the GIL, to call what was left with them. If Python is ending,
-        // so are they.
+        // Ending the service waits for its workers, and these may be waiting for the GIL, to call registered functions.
+        // If Python is shutting down, the workers end, too.
         let _ = Python::try_attach(|py| py.detach(|| drop(running)));
     }
 }
 
-/// A request under way.
+/// A pending request.
 #[pyclass(frozen, module = "maskwright", weakref)]
 pub(crate) struct Future {
-    /// Empty when it was cancelled.
+    /// `None` after it was canceled.
     ticket: RwLock<Option<Arc<Ticket>>>,
     vocabulary: Py<Vocabulary>,
     bell: Arc<Bell>,
@@ -309,12 +312,13 @@ impl Future {
         self.ticket().is_none_or(|ticket| ticket.try_get().is_some())
     }
 
-    /// Whether it was cancelled.
+    /// Whether it was canceled.
     fn cancelled(&self) -> bool {
         self.ticket().is_none()
     }
 
-    /// What was compiled; raises what went wrong. Waits for it, or so many seconds, and then raises `TimeoutError`.
+    /// Returns the compiled constraint, or raises the error. Waits for it, at most `timeout` seconds, and then raises
+    /// `TimeoutError`.
     #[pyo3(signature = (timeout = None))]
     fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<CompiledConstraint> {
         let ticket = self.ticket().ok_or_else(|| cancelled_error(py))?;
@@ -333,19 +337,20 @@ impl Future {
         }
     }
 
-    /// What went wrong, or `None`. Waits as `result` does.
+    /// Returns the error, or `None`. Waits as `result` does.
     #[pyo3(signature = (timeout = None))]
     fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<PyErr>> {
         let ticket = self.ticket();
         match self.result(py, timeout) {
             Ok(_) => Ok(None),
-            // An error of the constraint is an answer; one of waiting is not.
+            // An error of the constraint is a result; an error of waiting is not.
             Err(error) if ticket.is_some_and(|ticket| ticket.try_get().is_some()) => Ok(Some(error)),
             Err(error) => Err(error),
         }
     }
 
-    /// No longer waits. If nobody else does, the compilation is stopped. Returns whether there was something to cancel.
+    /// Cancels the request. If no other request waits for the constraint, the compilation is stopped. Returns whether
+    /// there was something to cancel.
     fn cancel(slf: &Bound<'_, Self>) -> bool {
         let this = slf.get();
         let mut ticket = this.ticket.write().unwrap_or_else(PoisonError::into_inner);
@@ -359,7 +364,8 @@ impl Future {
         true
     }
 
-    /// Has a function called with this future when it is done: at once if it is, otherwise on the thread that compiles.
+    /// Registers a function to be called with this future when it is done: at once if it is done already, otherwise on
+    /// the thread that compiles.
     fn add_done_callback(slf: &Bound<'_, Self>, function: Py<PyAny>) {
         let this = slf.get();
         this.bell.hang(function, slf.clone().unbind());
@@ -395,7 +401,7 @@ impl Future {
     }
 }
 
-/// Functions to be called when a future is done.
+/// The functions to be called when a future is done.
 #[derive(Default)]
 struct Bell(Mutex<Vec<(Py<PyAny>, Py<Future>)>>);
 
@@ -417,12 +423,12 @@ impl Bell {
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        // If Python is ending, nobody waits any more.
+        // If Python is shutting down, nothing waits any more.
         let _ = Python::try_attach(|py| self.ring(py));
     }
 }
 
-/// A constraint, ready for any number of texts.
+/// A compiled constraint for any number of texts.
 #[pyclass(frozen, module = "maskwright", weakref)]
 pub(crate) struct CompiledConstraint {
     inner: Arc<service::CompiledConstraint>,
@@ -431,10 +437,10 @@ pub(crate) struct CompiledConstraint {
 
 #[pymethods]
 impl CompiledConstraint {
-    /// A matcher at the beginning of a text.
+    /// Returns a matcher at the beginning of a text.
     ///
-    /// `stop_tokens` end the text in place of the vocabulary's; `end_in_mask=False` leaves them out of masks; `budget` is a number
-    /// of tokens, the one that ends the text included, within which the text will be complete.
+    /// `stop_tokens` end the text in place of the vocabulary's; `end_in_mask=False` leaves them out of masks; `budget`
+    /// is a number of tokens, including the one that ends the text, within which the text will be complete.
     #[pyo3(signature = (*, stop_tokens = None, end_in_mask = true, budget = None))]
     fn matcher(
         &self,
@@ -473,13 +479,14 @@ impl CompiledConstraint {
         self.inner.report().kind.name()
     }
 
-    /// How long compiling took, in seconds, from the moment a worker took it up.
+    /// How long compiling took, in seconds, without the time that it waited for a worker.
     #[getter]
     fn seconds(&self) -> f64 {
         self.inner.report().time.as_secs_f64()
     }
 
-    /// What became of each keyword of a schema, and the warnings about a grammar or a schema: the same as `maskwright.report` of the constraint.
+    /// How each keyword of a schema was treated, and the warnings about a grammar or a schema: the same as
+    /// `maskwright.report` of the constraint.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static REPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -491,13 +498,13 @@ impl CompiledConstraint {
         REPORT.import(py, "maskwright.constraints", "Report")?.call1((keywords, warnings(remarks)))
     }
 
-    /// The grammar of a constraint with probabilities; None for others.
+    /// The grammar of a constraint with probabilities; `None` for others.
     #[getter]
     fn pcfg(&self) -> Option<Pcfg> {
         self.inner.remarks().weights.as_deref().map(Pcfg::of)
     }
 
-    /// The scores of a text that has not begun. Only a constraint with probabilities has some.
+    /// Returns a scorer at the beginning of a text. Only a constraint with probabilities has one.
     fn scorer(&self, py: Python<'_>) -> PyResult<Scorer> {
         let Some(weights) = &self.inner.remarks().weights else {
             let message =
@@ -513,7 +520,7 @@ impl CompiledConstraint {
         self.inner.report().states
     }
 
-    /// Bytes that it holds now. They become more while texts are matched.
+    /// The number of bytes that it holds now. It grows while texts are matched.
     #[getter]
     fn bytes(&self) -> usize {
         self.inner.inner().bytes()
@@ -524,7 +531,7 @@ impl CompiledConstraint {
     }
 }
 
-/// Waits for a ticket without the GIL, until a moment, until somebody says so, or until Ctrl-C.
+/// Waits for a ticket without the GIL, until a time, until `is_over`, or until Ctrl-C.
 fn wait(
     py: Python<'_>,
     ticket: &Ticket,

@@ -1,7 +1,7 @@
-//! A constraint: a text in one of the languages, and how it is to be read.
+//! A constraint: a text in one of the languages, with the options for reading it.
 //!
-//! Options travel as JSON, in the form in which [`Options`] is written down everywhere else; the functions that people call
-//! (`maskwright.json_schema(…, whitespace="compact")`) are in Python and make that JSON.
+//! Options are passed as JSON, in the serialized form of [`Options`]; the public functions (`maskwright.json_schema(…,
+//! whitespace="compact")`) are in Python and create that JSON.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,23 +17,24 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use crate::errors::{Class, refused};
 use crate::vocabulary::Vocabulary;
 
-/// A constraint in one of the languages, with its options. Made by `json_schema`, `regex`, `choice`, `ebnf`, `gbnf`, `lark`, `structural_tag` and `pcfg`.
+/// A constraint in one of the languages, with its options. Created by `json_schema`, `regex`, `choice`, `ebnf`, `gbnf`,
+/// `lark`, `structural_tag` and `pcfg`.
 #[pyclass(frozen, eq, module = "maskwright")]
 #[derive(Debug, PartialEq)]
 pub(crate) struct Constraint {
     pub(crate) source: maskwright::Constraint,
     pub(crate) options: Options,
-    /// Documents that a schema refers to, as JSON.
+    /// The documents that a schema refers to, as JSON.
     documents: Option<String>,
 }
 
-/// What became of each keyword of a schema, and the warnings about a grammar or a schema.
+/// How each keyword of a schema is treated, and the warnings about a grammar or a schema.
 type Checked = (Vec<(String, String)>, Vec<String>);
 
-/// What it is made again of: kind, source, options and documents.
+/// The arguments to recreate it from: kind, source, options and documents.
 type Parts = (&'static str, Source, String, Option<String>);
 
-/// A text, or texts to choose from.
+/// A text, or a list of choices.
 #[derive(IntoPyObject)]
 pub(crate) enum Source {
     Text(String),
@@ -63,7 +64,7 @@ impl Source {
     }
 }
 
-/// The text of a string of Python, which may hold halves of surrogate pairs.
+/// Returns the text of a Python string, which may contain unpaired surrogates.
 fn text_of(text: &Bound<'_, PyString>) -> PyResult<String> {
     text.to_str().map(str::to_owned).map_err(|_| {
         let message = "the text holds half of a surrogate pair, such as \\ud800, which is no character; write both halves, or leave it out";
@@ -141,7 +142,7 @@ impl Constraint {
             | maskwright::Constraint::JsonSchema(text)
             | maskwright::Constraint::StructuralTag(text)
             | maskwright::Constraint::Pcfg(text) => Source::Text(text.clone()),
-            // There is no other; a new one would have to be added here.
+            // There is no other kind; a new one must be added here.
             _ => Source::Text(String::new()),
         }
     }
@@ -152,14 +153,15 @@ impl Constraint {
         serde_json::to_string(&self.options).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The same constraint, for a text that has to begin with something: the end of a prompt that `Vocabulary.heal` has cut back.
+    /// Returns the same constraint for a text that must begin with `prefix`: the end of a prompt that `Vocabulary.heal`
+    /// has cut back.
     fn behind(&self, prefix: String) -> Self {
         let options = Options { prefix, ..self.options.clone() };
         Self { source: self.source.clone(), options, documents: self.documents.clone() }
     }
 
-    /// Reads the constraint without compiling it. Returns what became of each keyword of a schema, as pairs of a JSON pointer and a word, and
-    /// the warnings about a grammar or a schema. Raises `ConstraintError` if it is wrong.
+    /// Reads the constraint without compiling it. Returns how each keyword of a schema is treated, as pairs of a JSON
+    /// pointer and a word, and the warnings about a grammar or a schema. Raises `ConstraintError` if it is invalid.
     #[pyo3(signature = (vocabulary = None))]
     fn check(&self, py: Python<'_>, vocabulary: Option<&Vocabulary>) -> PyResult<Checked> {
         let checked = py.detach(|| self.read(vocabulary));
@@ -195,7 +197,7 @@ impl Constraint {
 }
 
 impl Constraint {
-    /// A constraint, or something that plainly stands for one, such as a dict.
+    /// Returns a constraint as it is, and converts other values such as dicts.
     pub(crate) fn of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         static COERCE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         if let Ok(constraint) = value.cast::<Self>() {
@@ -212,20 +214,20 @@ impl Constraint {
     }
 }
 
-/// What became of each keyword of a schema: a JSON pointer, and a word.
+/// Returns how each keyword of a schema is treated: a JSON pointer, and a word.
 pub(crate) fn report(remarks: &Remarks) -> Vec<(String, String)> {
     let entries = remarks.report.as_ref().map(Report::entries).unwrap_or_default();
     entries.into_iter().map(|entry| (entry.pointer, entry.coverage.to_string())).collect()
 }
 
-/// The warnings about a grammar or a schema.
+/// Returns the warnings about a grammar or a schema.
 pub(crate) fn warnings(remarks: &Remarks) -> Vec<String> {
     let of_schema =
         remarks.schema_warnings().into_iter().map(|(pointer, message)| format!("{pointer} {message}"));
     remarks.warnings.iter().map(ToString::to_string).chain(of_schema).collect()
 }
 
-/// Finds documents in a JSON object, by their addresses.
+/// Returns a resolver that finds documents in a JSON object by URI.
 fn resolver(documents: &str) -> PyResult<Resolver> {
     let documents: HashMap<String, serde_json::Value> = serde_json::from_str(documents).map_err(|error| {
         PyValueError::new_err(format!("the documents must be an object of schemas by address: {error}"))
@@ -233,7 +235,8 @@ fn resolver(documents: &str) -> PyResult<Resolver> {
     Ok(Resolver::new(move |address| documents.get(address).cloned()))
 }
 
-/// A schema as one regular expression of at most so many bytes. Raises `ConstraintError` if it is not regular.
+/// Converts a schema to one regular expression of at most this many bytes. Raises `ConstraintError` if it is not
+/// regular.
 #[pyfunction]
 pub(crate) fn schema_to_regex(
     py: Python<'_>,

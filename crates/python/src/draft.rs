@@ -1,4 +1,4 @@
-//! Masks behind tokens that were only guessed.
+//! Masks after guessed tokens.
 
 use maskwright::{DRAFT_ROOT, DraftTree, MatchError, in_pool};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -8,14 +8,14 @@ use crate::buffer::{Access, View};
 use crate::errors::match_error;
 use crate::numbers::{numbers, tokens};
 
-/// The tree in which every token hangs on the one before.
+/// Returns the tree in which every token follows the previous one.
 pub(crate) fn chain(tokens: &Bound<'_, PyAny>) -> PyResult<DraftTree> {
     Ok(DraftTree::chain(&self::tokens(tokens)?))
 }
 
-/// The tree that is given by parents.
+/// Returns the tree that is given by parents.
 pub(crate) fn by_parents(tokens: &Bound<'_, PyAny>, parents: &Bound<'_, PyAny>) -> PyResult<DraftTree> {
-    // A parent that is too large is no node, which the tree finds out.
+    // A parent that is too large becomes an invalid node, which the tree reports.
     let parent =
         |number: i64| if number < 0 { DRAFT_ROOT } else { u32::try_from(number).unwrap_or(DRAFT_ROOT - 1) };
     let parents: Vec<u32> = numbers(parents)?.into_iter().map(parent).collect();
@@ -23,7 +23,7 @@ pub(crate) fn by_parents(tokens: &Bound<'_, PyAny>, parents: &Bound<'_, PyAny>) 
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// The tree that is given by first children and next siblings.
+/// Returns the tree that is given by first children and next siblings.
 pub(crate) fn by_links(
     tokens: &Bound<'_, PyAny>,
     first_child: &Bound<'_, PyAny>,
@@ -37,12 +37,12 @@ pub(crate) fn by_links(
 pub(crate) struct Rows {
     view: View,
     first: usize,
-    /// How many of the words of a row are used.
+    /// The number of words of a row that are used.
     words: usize,
 }
 
 impl Rows {
-    /// The rows for a tree, from the first on.
+    /// Selects the rows for a tree, starting at row `first`.
     pub(crate) fn new(
         py: Python<'_>,
         tree: &DraftTree,
@@ -65,7 +65,7 @@ impl Rows {
         Ok(Self { view, first, words })
     }
 
-    /// Fills the rows with the masks of the tree that they are for. Says which of its tokens are allowed.
+    /// Fills the rows with the masks of their tree. Returns which of its tokens are allowed.
     pub(crate) fn fill(
         &self,
         py: Python<'_>,

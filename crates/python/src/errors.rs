@@ -1,5 +1,5 @@
-//! The engine's errors as exceptions. The classes are defined in Python (`maskwright/errors.py`), where they can have two bases: `ConstraintError` is a
-//! `maskwright.Error` and a `ValueError`.
+//! Converts the engine's errors to exceptions. The classes are defined in Python (`maskwright/errors.py`), where they
+//! can have two bases: `ConstraintError` is a `maskwright.Error` and a `ValueError`.
 
 use maskwright::{Category, MatchError, service};
 use pyo3::prelude::*;
@@ -39,7 +39,7 @@ impl Class {
         }
     }
 
-    /// An exception of this class.
+    /// Creates an exception of this class.
     pub(crate) fn err(self, py: Python<'_>, message: impl ToString) -> PyErr {
         static CLASSES: [PyOnceLock<Py<PyType>>; Class::COUNT] = [const { PyOnceLock::new() }; Class::COUNT];
         let class = CLASSES[self as usize].import(py, "maskwright.errors", self.name());
@@ -47,7 +47,7 @@ impl Class {
     }
 }
 
-/// The one place where the kind of an error becomes a class. `None` is Python's own `ValueError`.
+/// Maps the kind of an error to an exception class. `None` is Python's own `ValueError`.
 fn class(category: Category) -> Option<Class> {
     Some(match category {
         Category::Invalid => Class::Constraint,
@@ -61,7 +61,7 @@ fn class(category: Category) -> Option<Class> {
     })
 }
 
-/// The exception for an error of a kind.
+/// Returns the exception for an error of this kind.
 pub(crate) fn raise(py: Python<'_>, category: Category, message: impl ToString) -> PyErr {
     match class(category) {
         Some(class) => class.err(py, message),
@@ -69,22 +69,22 @@ pub(crate) fn raise(py: Python<'_>, category: Category, message: impl ToString) 
     }
 }
 
-/// Why nothing was compiled.
+/// Returns the exception for a failed compilation.
 pub(crate) fn compile_error(py: Python<'_>, error: &service::Error) -> PyErr {
     raise(py, error.category(), error)
 }
 
-/// Why a constraint was refused.
+/// Returns the exception for a refused constraint.
 pub(crate) fn refused(py: Python<'_>, error: &maskwright::Error) -> PyErr {
     raise(py, error.category(), error)
 }
 
-/// Why a mask was not filled, or something not undone.
+/// Returns the exception for a failed mask or rollback.
 pub(crate) fn match_error(py: Python<'_>, error: &MatchError) -> PyErr {
     raise(py, error.into(), error)
 }
 
-/// Whether a token was taken. Raises if that is not known.
+/// Returns whether a token was accepted. Raises if that is unknown.
 pub(crate) fn taken(py: Python<'_>, result: Result<(), MatchError>) -> PyResult<bool> {
     match result {
         Ok(()) => Ok(true),
@@ -93,7 +93,7 @@ pub(crate) fn taken(py: Python<'_>, result: Result<(), MatchError>) -> PyResult<
     }
 }
 
-/// Some rows of a batch met a limit. The exception has their numbers with what is wrong as `rows`.
+/// Returns the exception for rows of a batch that exceeded a limit. Its `rows` maps their indices to the messages.
 pub(crate) fn rows_error(py: Python<'_>, rows: &[(usize, MatchError)]) -> PyErr {
     let Some((row, error)) = rows.first() else {
         return pyo3::exceptions::PyRuntimeError::new_err("a batch failed without a reason, which is a bug");
@@ -107,7 +107,7 @@ pub(crate) fn rows_error(py: Python<'_>, rows: &[(usize, MatchError)]) -> PyErr 
     }
 }
 
-/// Why a token was not taken.
+/// Returns the exception for a token that was not accepted.
 pub(crate) fn token_error(py: Python<'_>, token: u32, error: &MatchError) -> PyErr {
     let raised = raise(py, error.into(), format!("token {token}: {error}"));
     // If the attribute cannot be set, the message still has the number.

@@ -11,7 +11,8 @@ use crate::matcher::Matcher;
 use crate::numbers::floats;
 use crate::slot::Slot;
 
-/// Draws texts from a model's distribution, given that they are valid; the more was drawn, the fewer tries a draw takes.
+/// Draws texts from a model's distribution, given that they are valid. The more texts were drawn, the fewer tries a
+/// draw takes.
 #[pyclass(frozen, module = "maskwright")]
 pub(crate) struct ExactSampler {
     slot: Slot<Sampler>,
@@ -20,19 +21,20 @@ pub(crate) struct ExactSampler {
 /// A text that was drawn.
 #[pyclass(frozen, get_all, module = "maskwright")]
 pub(crate) struct Drawn {
-    /// Its tokens, the one that ends it included.
+    /// Its tokens, including the one that ends it.
     tokens: Vec<u32>,
-    /// Whether it was drawn from the model's distribution. Otherwise the tries were used up, and it was drawn under the mask: it is valid, and that is all.
+    /// Whether it was drawn from the model's distribution. If not, all tries failed, and it was drawn under the mask:
+    /// it is valid, but its distribution is not exact.
     is_exact: bool,
-    /// How many tries there were.
+    /// The number of tries.
     tries: usize,
-    /// How often the model was asked.
+    /// How often the model was called.
     asked: usize,
     /// The share of the model's mass on texts that are known to be valid.
     valid: f64,
     /// The share on texts that are known to be invalid.
     lost: f64,
-    /// The share on all others.
+    /// The share on all other texts.
     unaccounted: f64,
 }
 
@@ -65,8 +67,8 @@ impl ExactSampler {
         Ok(Self { slot: Slot::new(sampler) })
     }
 
-    /// Draws a text. `next_logits` is called with a list of tokens and returns the logits behind them; `chance` returns numbers that are at least 0 and
-    /// less than 1, and is `random.random` unless told otherwise.
+    /// Draws a text. `next_logits` is called with a list of tokens and returns the logits after them; `chance` returns
+    /// numbers that are at least 0 and less than 1, by default from `random.random`.
     #[pyo3(signature = (next_logits, chance = None))]
     fn draw(
         &self,
@@ -122,7 +124,8 @@ fn checked(number: f64) -> PyResult<f64> {
     Err(PyValueError::new_err(message))
 }
 
-/// How many tries there are. What does not even fit a machine's word is refused as other numbers out of range are.
+/// Returns the number of tries. A number that does not even fit into a machine word is refused like other numbers out
+/// of range.
 fn number_of_tries(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     value.extract().map_err(|error: PyErr| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {

@@ -1,4 +1,4 @@
-//! A constraint prepared ahead of time: all its states, masks and transitions.
+//! A constraint that was compiled ahead of time: all its states, masks and transitions.
 
 use maskwright::{MatchError, StateId, TokenId};
 use pyo3::exceptions::PyIndexError;
@@ -9,7 +9,7 @@ use crate::buffer::{Access, View};
 use crate::errors::{Class, match_error, token_error};
 use crate::vocabulary::Vocabulary;
 
-/// All states of a constraint that has finitely many. Made by `Compiler.index`, or read from a file.
+/// All states of a constraint that has finitely many states. Created by `Compiler.index`, or read from a file.
 #[pyclass(frozen, module = "maskwright", weakref)]
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -31,7 +31,7 @@ impl Index {
         Ok(Self { index, vocabulary })
     }
 
-    /// The index as a file.
+    /// Returns the index as the content of a file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut file = Vec::new();
         py.detach(|| self.index.save(&mut file)).map_err(|error| Class::File.err(py, error))?;
@@ -44,37 +44,38 @@ impl Index {
         self.index.initial_state().0
     }
 
-    /// The state behind a token that ends the text.
+    /// The state after a token that ends the text.
     #[getter]
     #[expect(clippy::unused_self, reason = "a property in Python")]
     fn ended_state(&self) -> u32 {
         StateId::ENDED.0
     }
 
-    /// Whether the text is complete in a state.
+    /// Returns whether the text is complete in a state.
     fn is_final(&self, state: u32) -> PyResult<bool> {
         Ok(self.index.is_terminal(self.state(state)?))
     }
 
-    /// All states in which the text is complete.
+    /// Returns all states in which the text is complete.
     fn final_states(&self) -> Vec<u32> {
         self.index.states().filter(|state| self.index.is_terminal(*state)).map(|state| state.0).collect()
     }
 
-    /// The tokens that may come next in a state, in ascending order.
+    /// Returns the tokens that may come next in a state, in ascending order.
     fn allowed_tokens(&self, py: Python<'_>, state: u32) -> PyResult<Vec<u32>> {
         let state = self.state(state)?;
         let tokens = py.detach(|| self.index.allowed_tokens(state));
         Ok(tokens.into_iter().map(|token| token.0).collect())
     }
 
-    /// Where a token leads; `None` if it may not come.
+    /// Returns the state after a token; `None` if the token is not allowed.
     fn next_state(&self, state: u32, token: i64) -> PyResult<Option<u32>> {
         let next = self.index.next_state(self.state(state)?, crate::numbers::token(token));
         Ok(next.ok().map(|state| state.0))
     }
 
-    /// The tokens that may come next in a state, and where they lead. The tokens that end a text lead to `ended_state`.
+    /// Returns the tokens that may come next in a state, each with the next state. For tokens that end a text that is
+    /// `ended_state`.
     fn transitions(&self, py: Python<'_>, state: u32) -> PyResult<Vec<(u32, u32)>> {
         let state = self.state(state)?;
         Ok(py.detach(|| {
@@ -98,7 +99,7 @@ impl Index {
         filled.map_err(|error| match_error(py, &error))
     }
 
-    /// The state behind some tokens. Raises `TokenError` if one may not come.
+    /// Returns the state after some tokens. Raises `TokenError` if one is not allowed.
     fn walk(&self, py: Python<'_>, state: u32, tokens: &Bound<'_, PyAny>) -> PyResult<u32> {
         let mut state = self.state(state)?;
         for token in crate::numbers::tokens(tokens)? {

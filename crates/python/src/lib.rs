@@ -1,30 +1,31 @@
 //! The extension module of the Python package `maskwright`.
 //!
-//! Everything here is a thin face of the crate [`maskwright`]: names, types and errors are translated, and nothing is decided. What people import is
-//! written in Python, in `python/maskwright`; it adds what is easier there (dicts and Pydantic models, other
-//! people's tokenizers, `await`) and the compatibility faces.
+//! This is a thin wrapper of the crate [`maskwright`]: it only translates names, types and errors. What users import is
+//! written in Python, in `python/maskwright`. That package adds what is easier there (dicts and Pydantic models,
+//! tokenizers of other packages, `await`) and the compatibility modules.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | [`vocabulary`] | `Vocabulary`: the tokens of a model, and how it cuts text |
+//! | [`vocabulary`] | `Vocabulary`: the tokens of a model, and how it encodes text |
 //! | [`constraint`] | `Constraint`: a text in one of the languages, with its options |
 //! | [`compiler`] | `Compiler`, `Future`, `CompiledConstraint`: the compile service |
-//! | [`matcher`] | `Matcher`: one text being written |
+//! | [`matcher`] | `Matcher`: the state of one text |
 //! | [`batch`] | many matchers at once |
-//! | [`draft`] | masks behind guessed tokens |
+//! | [`draft`] | masks after guessed tokens |
 //! | [`exact`] | `ExactSampler`: draws from a model's own distribution over valid texts |
-//! | [`tools`] | `ToolFormat`, `StreamReader`: how models write tool calls, and how these are read |
-//! | [`index`] | `Index`: a constraint prepared ahead of time |
+//! | [`tools`] | `ToolFormat`, `StreamReader`: how models write tool calls, and how these are parsed |
+//! | [`index`] | `Index`: a constraint compiled ahead of time |
 //! | [`weighted`] | `Pcfg`, `Tree`, `Scorer`: grammars with probabilities |
-//! | [`apply`] | −∞ for forbidden logits, on the processor |
-//! | [`buffer`] | other people's memory, copied and never borrowed: the one file with `unsafe` |
-//! | [`numbers`] | tokens out of lists, arrays and tensors |
-//! | [`slot`], [`errors`] | who may change a matcher; exceptions |
+//! | [`apply`] | writes −∞ into forbidden logits, on the CPU |
+//! | [`buffer`] | memory of other libraries, copied and never borrowed: the only file with `unsafe` |
+//! | [`numbers`] | reads tokens from lists, arrays and tensors |
+//! | [`slot`], [`errors`] | exclusive access to a matcher; exceptions |
 //!
 //! # Threads
 //!
-//! Compiling, filling and applying let go of the GIL, and the module declares that it does not need one. Classes are frozen; what changes lies in a
-//! [`slot::Slot`], which lets one thread in and refuses the second, so nothing here waits for a lock while it holds the GIL.
+//! Compiling, filling and applying release the GIL, and the module declares that it does not need one. Classes are
+//! frozen; mutable state is in a [`slot::Slot`], which admits one thread and refuses the second, so that no lock is
+//! waited for while the GIL is held.
 
 #![expect(clippy::doc_markdown, reason = "the comments are the docstrings of Python, where names are names")]
 #![expect(clippy::needless_pass_by_value, reason = "what comes from Python comes by value")]
@@ -47,7 +48,8 @@ mod weighted;
 
 use pyo3::pymodule;
 
-/// Compiling is many small allocations, and the allocator of glibc is slow at those. It is this module's own: Python keeps its allocator.
+/// Compiling makes many small allocations, and the allocator of glibc is slow at those. Only this module uses this
+/// allocator, not Python.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! One text being written.
+//! The state of one text.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::numbers::{NO_TOKEN, seconds, token, tokens};
 use crate::slot::{Lease, Slot};
 use crate::vocabulary::Vocabulary;
 
-/// One text being written under a constraint.
+/// The state of one text under a constraint.
 #[pyclass(frozen, module = "maskwright", weakref)]
 pub(crate) struct Matcher {
     pub(crate) slot: Slot<service::Matcher>,
@@ -25,7 +25,7 @@ pub(crate) struct Matcher {
 
 #[pymethods]
 impl Matcher {
-    /// Writes the mask into a row of a buffer: bit t % 32 of word t // 32 says whether token t may come next.
+    /// Writes the mask into a row of a buffer: bit t % 32 of word t // 32 is set if token t may come next.
     #[pyo3(signature = (mask, row = 0))]
     fn fill_mask(&self, py: Python<'_>, mask: &Bound<'_, PyAny>, row: usize) -> PyResult<()> {
         let view = View::words(mask, Access::Write)?;
@@ -36,14 +36,14 @@ impl Matcher {
         filled.map_err(|error| match_error(py, &error))
     }
 
-    /// The mask as bytes: token t is bit t % 8 of byte t // 8.
+    /// Returns the mask as bytes: token t is bit t % 8 of byte t // 8.
     fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let words = self.words(py)?;
         let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The tokens that may come next, in ascending order.
+    /// Returns the tokens that may come next, in ascending order.
     fn allowed_tokens(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
         let words = self.words(py)?;
         let ones = |(word, bits): (u32, u32)| {
@@ -52,13 +52,13 @@ impl Matcher {
         Ok((0..).zip(words).flat_map(ones).collect())
     }
 
-    /// Whether one token may come next, without working out the whole mask.
+    /// Returns whether one token may come next, without computing the whole mask.
     fn allows(&self, py: Python<'_>, token: i64) -> PyResult<bool> {
         let allowed = self.slot.lease()?.allows(self::token(token));
         allowed.map_err(|error| match_error(py, &error))
     }
 
-    /// Which of some candidates may come next: for a short list much less work than a mask.
+    /// Returns which of some candidates may come next. For a short list this is much less work than a mask.
     fn allowed_of(&self, py: Python<'_>, candidates: &Bound<'_, PyAny>) -> PyResult<Vec<bool>> {
         let candidates = tokens(candidates)?;
         let mut matcher = self.slot.lease()?;
@@ -67,7 +67,7 @@ impl Matcher {
         allowed.map_err(|error| match_error(py, &error))
     }
 
-    /// Takes a token. Raises `TokenError` if it may not come next; then nothing has changed.
+    /// Accepts a token. Raises `TokenError` if it may not come next; then nothing changes.
     fn accept(&self, py: Python<'_>, token: i64) -> PyResult<()> {
         let id = self::token(token);
         let accepted = self.slot.lease()?.accept(id);
@@ -79,13 +79,15 @@ impl Matcher {
         })
     }
 
-    /// Takes a token if it may come next. Returns whether it was taken. Raises `LimitError` if that cannot be found out within the limits.
+    /// Accepts a token if it may come next. Returns whether it was accepted. Raises `LimitError` if that is unknown
+    /// within the limits.
     fn try_accept(&self, py: Python<'_>, token: i64) -> PyResult<bool> {
         let accepted = self.slot.lease()?.accept(self::token(token));
         taken(py, accepted)
     }
 
-    /// Takes tokens one after the other as long as they may come. Returns how many were taken. After a `LimitError` none of them is.
+    /// Accepts tokens one after the other as long as they are allowed. Returns how many were accepted. After a
+    /// `LimitError` none of them is.
     fn accept_all(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = self::tokens(tokens)?;
         let mut matcher = self.slot.lease()?;
@@ -102,21 +104,22 @@ impl Matcher {
         Ok(tokens.len())
     }
 
-    /// Takes some text, as one step of its own. Raises `TokenError` if it may not come next.
+    /// Accepts some text, as one step. Raises `TokenError` if it may not come next.
     fn accept_bytes(&self, py: Python<'_>, text: Text) -> PyResult<()> {
         let mut matcher = self.slot.lease()?;
         let accepted = self.engine(&mut matcher)?.accept_bytes(text.bytes());
         accepted.map_err(|error| match_error(py, &error))
     }
 
-    /// How many of these tokens, from the first on, could be taken one after the other. Nothing changes.
+    /// Returns how many of these tokens, from the first on, could be accepted one after the other. Nothing changes.
     fn validate(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = self::tokens(tokens)?;
         let mut matcher = self.slot.lease()?;
         matcher.validate(&tokens).map_err(|error| match_error(py, &error))
     }
 
-    /// Works out masks that may be asked for after the next token, for at most so many seconds: something to do while a model thinks. Returns how many were new.
+    /// Computes masks that may be needed after the next token, for at most this many seconds. Call it while the model
+    /// computes. Returns how many were new.
     fn prepare(&self, py: Python<'_>, seconds: f64) -> PyResult<u64> {
         let until = Instant::now().checked_add(self::seconds(seconds)?);
         let until = until.ok_or_else(|| PyValueError::new_err(format!("{seconds} seconds are too many")))?;
@@ -125,25 +128,26 @@ impl Matcher {
         Ok(py.detach(move || matcher.prepare(until)).masks)
     }
 
-    /// Has an idle worker of the compiler do that, if there is one and the compiler was made with `prepare`. Returns at once, and says whether there was.
+    /// Lets an idle worker of the compiler do that, if there is one and the compiler was created with `prepare`.
+    /// Returns at once, and returns whether there was one.
     fn prepare_soon(&self) -> PyResult<bool> {
         Ok(self.slot.lease()?.prepare_soon())
     }
 
-    /// Undoes the last steps, the end included.
+    /// Undoes the last steps, including the end.
     #[pyo3(signature = (steps = 1))]
     fn rollback(&self, py: Python<'_>, steps: usize) -> PyResult<()> {
         let undone = self.slot.lease()?.rollback(steps);
         undone.map_err(|error| match_error(py, &error))
     }
 
-    /// Back to the beginning of the text. A budget is lifted.
+    /// Returns to the beginning of the text, and removes a budget.
     fn reset(&self) -> PyResult<()> {
         self.slot.lease()?.reset();
         Ok(())
     }
 
-    /// An independent matcher at the same place, with the same history.
+    /// Returns an independent matcher in the same state, with the same history.
     fn fork(&self, py: Python<'_>) -> PyResult<Self> {
         let forked = self.slot.lease()?.fork();
         Ok(Self::new(forked, self.vocabulary.clone_ref(py)))
@@ -157,7 +161,7 @@ impl Matcher {
         self.fork(py)
     }
 
-    /// How many steps (tokens, and calls of `accept_bytes`) were taken.
+    /// The number of steps (tokens, and calls of `accept_bytes`) that were accepted.
     #[getter]
     fn steps(&self) -> PyResult<usize> {
         let mut matcher = self.slot.lease()?;
@@ -177,24 +181,24 @@ impl Matcher {
         self.vocabulary.clone_ref(py)
     }
 
-    /// Whether the text so far is complete. It may still go on.
+    /// Returns whether the text so far is complete. It may still continue.
     fn is_accepting(&self) -> PyResult<bool> {
         let mut matcher = self.slot.lease()?;
         Ok(self.engine(&mut matcher)?.is_accepting())
     }
 
-    /// Whether nothing but the end can follow.
+    /// Returns whether only the end can follow.
     fn is_stopped(&self) -> PyResult<bool> {
         Ok(self.slot.lease()?.status() >= Status::Stopped)
     }
 
-    /// Whether the end was accepted.
+    /// Returns whether the end was accepted.
     fn is_terminated(&self) -> PyResult<bool> {
         let mut matcher = self.slot.lease()?;
         Ok(self.engine(&mut matcher)?.is_terminated())
     }
 
-    /// The bytes that every complete text must go on with.
+    /// Returns the bytes that must come next in every complete text.
     #[pyo3(signature = (limit = 4096))]
     fn forced_bytes<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyBytes>> {
         let mut matcher = self.slot.lease()?;
@@ -203,7 +207,8 @@ impl Matcher {
         Ok(PyBytes::new(py, &forced))
     }
 
-    /// The same as whole characters. If the text so far ends inside of a character, there is none: complete that first.
+    /// Returns the same as whole characters. If the text so far ends inside a character, there are none: complete that
+    /// first.
     #[pyo3(signature = (limit = 4096))]
     fn forced_text(&self, py: Python<'_>, limit: usize) -> PyResult<String> {
         let mut matcher = self.slot.lease()?;
@@ -212,10 +217,11 @@ impl Matcher {
         Ok(if forced.completes.is_empty() { forced.text } else { String::new() })
     }
 
-    /// The tokens that the tokenizer itself has next in every complete text: a number of tokens to take back first, and the tokens.
+    /// Returns the tokens that the tokenizer itself has next in every complete text: first the number of tokens to
+    /// remove, then the tokens.
     ///
-    /// `before` are the last tokens of the text, those of the prompt included. `encode` cuts a text into tokens, if the vocabulary does not know how.
-    /// Only with `retokenize` may tokens be taken back.
+    /// `before` are the last tokens of the text, including those of the prompt. `encode` splits a text into tokens, if
+    /// the vocabulary cannot do that. Only with `retokenize` may tokens be removed.
     #[pyo3(signature = (before = None, *, limit = 4096, retokenize = false, encode = None))]
     fn forced_tokens(
         &self,
@@ -257,8 +263,9 @@ impl Matcher {
         Ok((forced.taken_back, forced.tokens.into_iter().map(|token| token.0).collect()))
     }
 
-    /// Everything that must come next, in one answer: what completes a character, whole characters, and the tokens that the tokenizer itself would
-    /// write. The arguments are those of `forced_tokens`; if nobody knows how text is cut, there are no tokens.
+    /// Returns everything that must come next: the bytes that complete a character, whole characters, and the tokens
+    /// that the tokenizer itself would write. The arguments are those of `forced_tokens`; without an encoder there are
+    /// no tokens.
     #[pyo3(signature = (before = None, *, limit = 4096, retokenize = false, encode = None))]
     fn forced(
         &self,
@@ -279,7 +286,7 @@ impl Matcher {
         Ok(Forced { completes: text.completes, text: text.text, taken_back, tokens })
     }
 
-    /// What may come next, in words and in numbers.
+    /// Describes what may come next, in words and in numbers.
     fn expected<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut matcher = self.slot.lease()?;
         let engine = self.engine(&mut matcher)?;
@@ -287,7 +294,7 @@ impl Matcher {
         expectation_dict(py, &expectation)
     }
 
-    /// Why a token may come next or not, in words and in numbers. Nothing changes.
+    /// Explains why a token may come next or not, in words and in numbers. Nothing changes.
     fn explain<'py>(&self, py: Python<'py>, token: i64) -> PyResult<Bound<'py, PyDict>> {
         let id = self::token(token);
         if id.index() >= self.size() {
@@ -306,15 +313,16 @@ impl Matcher {
         Ok(told)
     }
 
-    /// The least number of tokens that complete the text, the one that ends it included; `None` if no way is known.
+    /// Returns the minimum number of tokens that complete the text, including the one that ends it; `None` if no way is
+    /// known.
     fn shortest_completion(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         let mut matcher = self.slot.lease()?;
         let engine = self.engine(&mut matcher)?;
         Ok(py.detach(|| engine.shortest_completion()))
     }
 
-    /// From now on only what can be completed in so many tokens, the one that ends the text included, is allowed; `None` lifts it. Raises `BudgetError`
-    /// if that is too few.
+    /// Allows from now on only what can be completed within this many tokens, including the one that ends the text;
+    /// `None` removes the limit. Raises `BudgetError` if it is too low.
     fn set_budget(&self, py: Python<'_>, tokens: Option<u32>) -> PyResult<()> {
         let mut matcher = self.slot.lease()?;
         let budget = tokens.map(Budget::new);
@@ -322,7 +330,7 @@ impl Matcher {
         py.detach(|| engine.set_budget(budget)).map_err(|error| raise(py, (&error).into(), error))
     }
 
-    /// How many tokens are left of the budget, the one that ends the text included; `None` without one.
+    /// The number of tokens that are left of the budget, including the one that ends the text; `None` without a budget.
     #[getter]
     fn budget_left(&self) -> PyResult<Option<u32>> {
         let mut matcher = self.slot.lease()?;
@@ -330,8 +338,9 @@ impl Matcher {
         Ok(engine.budget_left())
     }
 
-    /// Fills the masks for a chain of guessed tokens: row `row` is the mask now, the next one that behind the first token, and so on. Returns how many of the
-    /// tokens are allowed; the rows behind them are empty. The matcher is unchanged.
+    /// Fills the masks for a chain of guessed tokens: row `row` is the current mask, the next row is the mask after the
+    /// first token, and so on. Returns how many of the tokens are allowed; the rows after them are empty. The matcher
+    /// does not change.
     #[pyo3(signature = (tokens, mask, row = 0))]
     fn fill_draft_chain(
         &self,
@@ -344,9 +353,10 @@ impl Matcher {
         Ok(allowed.iter().take_while(|allowed| **allowed).count())
     }
 
-    /// Fills the masks for a tree of guessed tokens, given by the parent of each node, −1 for those that follow the text so far; parents come before
-    /// children. Row `row` is the mask now, row `row` + i + 1 that behind node i. Returns for each node whether it, and everything before it, is
-    /// allowed; where not, its row is empty. The matcher is unchanged.
+    /// Fills the masks for a tree of guessed tokens, given by the parent of each node, or −1 for nodes that follow the
+    /// text so far; parents come before children. Row `row` is the current mask, row `row` + i + 1 that after node i.
+    /// Returns for each node whether it, and everything before it, is allowed; if not, its row is empty. The matcher
+    /// does not change.
     #[pyo3(signature = (tokens, parents, mask, row = 0))]
     fn fill_draft_tree(
         &self,
@@ -359,8 +369,8 @@ impl Matcher {
         self.fill_draft(py, &draft::by_parents(tokens, parents)?, mask, row)
     }
 
-    /// The same for a tree given by the first child and the next sibling of each node, as servers keep it: node 0 is the token that was accepted last, so
-    /// row `row` + i is the mask behind node i. A negative number stands for none.
+    /// Does the same for a tree given by the first child and the next sibling of each node, as servers keep it: node 0
+    /// is the token that was accepted last, so row `row` + i is the mask after node i. A negative number means none.
     #[pyo3(signature = (tokens, first_child, next_sibling, mask, row = 0))]
     fn fill_draft_links(
         &self,
@@ -374,7 +384,7 @@ impl Matcher {
         self.fill_draft(py, &draft::by_links(tokens, first_child, next_sibling)?, mask, row)
     }
 
-    /// Where the text stands, for people: the rules that are open, and the bytes that may come next.
+    /// Describes the state for people: the open rules, and the bytes that may come next.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut matcher = self.slot.lease()?;
         let info = self.engine(&mut matcher)?.state_info();
@@ -407,7 +417,7 @@ impl Matcher {
         Self { slot: Slot::new(matcher), vocabulary }
     }
 
-    /// Fills the masks of a tree, from a row on.
+    /// Fills the masks of a tree, starting at row `row`.
     fn fill_draft(
         &self,
         py: Python<'_>,
@@ -420,7 +430,7 @@ impl Matcher {
         rows.fill(py, tree, self.engine(&mut matcher)?)
     }
 
-    /// What only our own engine can do.
+    /// Returns our engine's matcher, for features that only it has.
     #[expect(clippy::unused_self, reason = "it is asked of a matcher")]
     pub(crate) fn engine<'l>(
         &self,
@@ -432,7 +442,7 @@ impl Matcher {
             .ok_or_else(|| PyRuntimeError::new_err("the matcher is not of the engine maskwright"))
     }
 
-    /// The width of a mask in tokens.
+    /// Returns the width of a mask in tokens.
     pub(crate) fn size(&self) -> usize {
         self.vocabulary.get().vocabulary.size()
     }
@@ -445,7 +455,8 @@ impl Matcher {
     }
 }
 
-/// Fills the mask where the matcher keeps it, and copies it into a row of somebody else's memory. With `keep`, not if it is the mask of before. Says whether it may be another.
+/// Fills the mask inside the matcher, and copies it into a row of foreign memory; with `keep`, only if it may have
+/// changed. Returns whether it may have changed.
 pub(crate) fn fill_row(
     matcher: &mut service::Matcher,
     row: &mut Row,
@@ -469,7 +480,7 @@ pub(crate) fn fill_row(
     }
 }
 
-/// What must come next, whatever is written.
+/// Text that must come next, whatever the model prefers.
 #[pyclass(frozen, module = "maskwright")]
 pub(crate) struct Forced {
     completes: Vec<u8>,
@@ -480,25 +491,25 @@ pub(crate) struct Forced {
 
 #[pymethods]
 impl Forced {
-    /// Bytes that complete the character in which the text so far ends.
+    /// The bytes that complete the character that the text so far ends in.
     #[getter]
     fn completes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.completes)
     }
 
-    /// The whole characters behind them.
+    /// The whole characters after them.
     #[getter]
     fn text(&self) -> &str {
         &self.text
     }
 
-    /// How many tokens to take back before those of `tokens`.
+    /// The number of tokens to remove before appending `tokens`.
     #[getter]
     fn taken_back(&self) -> usize {
         self.taken_back
     }
 
-    /// The tokens that the tokenizer itself has next in every complete text; `None` if nobody knows how text is cut.
+    /// The tokens that the tokenizer itself has next in every complete text; `None` without an encoder.
     #[getter]
     fn tokens(&self) -> Option<Vec<u32>> {
         self.tokens.clone()
@@ -520,7 +531,7 @@ fn expectation_dict<'py>(py: Python<'py>, expectation: &Expectation) -> PyResult
     Ok(told)
 }
 
-/// Text, or bytes of it.
+/// A text, as a string or as bytes.
 #[derive(FromPyObject)]
 pub(crate) enum Text {
     Text(String),

@@ -1,4 +1,4 @@
-//! Tokens, as the numbers that Python programs give: in a list, an array or a tensor, and perhaps wrong.
+//! Reads tokens from the numbers that Python programs pass: in a list, an array or a tensor, and possibly invalid.
 
 use core::time::Duration;
 
@@ -7,31 +7,31 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-/// A number that is no token of any vocabulary, for numbers that do not even fit.
+/// A number that is not a token of any vocabulary, in place of numbers that do not fit.
 pub(crate) const NO_TOKEN: TokenId = TokenId(u32::MAX);
 
-/// A token by a number that may be anything.
+/// Converts any number to a token.
 pub(crate) fn token(number: i64) -> TokenId {
     u32::try_from(number).map_or(NO_TOKEN, TokenId)
 }
 
-/// Tokens out of a list, an array or a tensor.
+/// Reads tokens from a list, an array or a tensor.
 pub(crate) fn tokens(object: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
     Ok(numbers(object)?.into_iter().map(token).collect())
 }
 
-/// The same, with `None` where there is no token.
+/// Reads tokens, with `None` where there is no token.
 pub(crate) fn optional_tokens(object: &Bound<'_, PyAny>) -> PyResult<Vec<Option<TokenId>>> {
     let numbers: Vec<Option<i64>> = items(object)?;
     Ok(numbers.into_iter().map(|number| number.map(token)).collect())
 }
 
-/// Numbers out of a list, an array or a tensor.
+/// Reads integers from a list, an array or a tensor.
 pub(crate) fn numbers(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     items(object)
 }
 
-/// Logits out of a list, an array or a tensor.
+/// Reads logits from a list, an array or a tensor.
 pub(crate) fn floats(object: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
     items(object)
 }
@@ -50,7 +50,7 @@ fn items<T: for<'a> FromPyObject<'a, 'a, Error: Into<PyErr>>>(object: &Bound<'_,
     items.map(|item| item?.extract::<T>().map_err(Into::into)).collect()
 }
 
-/// A time that a program has given in seconds.
+/// Converts seconds to a duration.
 pub(crate) fn seconds(number: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(number)
         .map_err(|_| PyValueError::new_err(format!("{number} is no number of seconds")))

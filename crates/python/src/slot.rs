@@ -1,20 +1,21 @@
-//! A value that one thread at a time takes out, uses and puts back.
+//! A slot for a value that one thread at a time takes out, uses and puts back.
 //!
-//! A matcher changes with every call, and Python may call it from any thread. A lock would do, but a thread that waits for a lock while it holds the GIL
-//! is how programs stand still: the owner of the lock may be waiting for the GIL. So nobody waits. Whoever comes second is told that the
-//! matcher is in use, which for a thing that belongs to one request is a mistake in the caller's program anyway.
+//! A matcher changes with every call, and Python may call it from any thread. A lock would work, but a thread that
+//! waits for a lock while it holds the GIL can cause a deadlock: the owner of the lock may be waiting for the GIL. So
+//! no thread waits. A second thread gets an error that the matcher is in use, which for an object that belongs to one
+//! request is a bug in the caller's program anyway.
 //!
-//! The value is taken *out* rather than locked in place because a lease, unlike a lock's guard, may travel to another thread: a
-//! batch leases its matchers here and hands them to the pool.
+//! The value is taken *out* rather than locked in place because a lease, unlike a lock's guard, can be sent to another
+//! thread: a batch leases its matchers and passes them to the pool.
 
 use core::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-/// The place of the value: empty while somebody uses it.
+/// The place of the value, which is empty while the value is leased.
 #[derive(Debug)]
 pub(crate) struct Slot<T>(Mutex<Option<Box<T>>>);
 
-/// Somebody else uses the value, or used it when the engine panicked.
+/// The error if another thread uses the value, or used it when the engine panicked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InUse;
 
@@ -30,10 +31,10 @@ impl<T> Slot<T> {
     }
 }
 
-/// The value, for now.
+/// A leased value.
 pub(crate) struct Lease<'s, T> {
     slot: &'s Slot<T>,
-    /// Empty only while it is dropped.
+    /// `None` only during drop.
     value: Option<Box<T>>,
 }
 
@@ -59,7 +60,7 @@ impl<T> DerefMut for Lease<'_, T> {
 
 impl<T> Drop for Lease<'_, T> {
     fn drop(&mut self) {
-        // What has panicked halfway is in no state to go on.
+        // A value whose use panicked may be inconsistent, so it is not put back.
         if !std::thread::panicking() {
             *self.slot.0.lock().unwrap_or_else(PoisonError::into_inner) = self.value.take();
         }

@@ -1,7 +1,8 @@
-//! How models write tool calls, and how what they wrote is read back.
+//! The formats in which models write tool calls, and the parser for them.
 //!
-//! A `ToolFormat` makes the structural tag of a request. The tag is a constraint, and a `StreamReader` of the same tag reads the text that was written under it, so the two
-//! cannot disagree. Requests and tags travel as JSON; dicts are made into it in Python (`maskwright/tools.py`).
+//! A `ToolFormat` creates the structural tag of a request. The tag is a constraint, and a `StreamReader` with the same
+//! tag parses the text that was written under it, so both always agree. Requests and tags are passed as JSON; Python
+//! code (`maskwright/tools.py`) converts dicts to JSON.
 
 use maskwright::formats::{ModelFormat, Request};
 use maskwright::stream::{self, Reader};
@@ -16,7 +17,7 @@ use crate::numbers;
 use crate::slot::{Lease, Slot};
 use crate::vocabulary::Vocabulary;
 
-/// How one family of models writes its tool calls.
+/// The format in which one family of models writes its tool calls.
 #[pyclass(frozen, eq, module = "maskwright")]
 #[derive(Debug, PartialEq)]
 pub(crate) struct ToolFormat {
@@ -25,53 +26,55 @@ pub(crate) struct ToolFormat {
 
 #[pymethods]
 impl ToolFormat {
-    /// The names of the formats that are known.
+    /// Returns the names of the built-in formats.
     #[staticmethod]
     fn names() -> Vec<&'static str> {
         ModelFormat::names().collect()
     }
 
-    /// The format of that name.
+    /// Returns the built-in format with this name.
     #[staticmethod]
     fn named(py: Python<'_>, name: &str) -> PyResult<Self> {
         let format = ModelFormat::named(name).map_err(|error| Class::Constraint.err(py, error))?;
         Ok(Self { format })
     }
 
-    /// Reads the description of a format, in JSON.
+    /// Parses the description of a format, in JSON.
     #[staticmethod]
     fn parse(py: Python<'_>, text: &str) -> PyResult<Self> {
         let format = ModelFormat::parse(text).map_err(|error| Class::Constraint.err(py, error))?;
         Ok(Self { format })
     }
 
-    /// What it is called.
+    /// The name of the format.
     #[getter]
     fn name(&self) -> &str {
         self.format.name()
     }
 
-    /// Which models write like this, for people.
+    /// The models that use this format, for people.
     #[getter]
     fn models(&self) -> &str {
         self.format.models()
     }
 
-    /// Whether it has a way to tell reasoning from answers.
+    /// Whether the format can distinguish reasoning from answers.
     #[getter]
     fn can_reason(&self) -> bool {
         self.format.can_reason()
     }
 
-    /// What reasoning stands between: what begins it, and a list of what may end it. `None` if the format has none, or everything stands in messages or blocks.
+    /// The marker that begins reasoning, and a list of those that may end it. `None` if the format has none, or puts
+    /// everything in messages or blocks.
     #[getter]
     fn reasoning_markers(&self) -> Option<(&str, Vec<&str>)> {
         let (begin, ends) = self.format.reasoning_markers()?;
         Some((begin, ends.iter().map(String::as_str).collect()))
     }
 
-    /// The constraint of a request. `tools` are dicts with a `name` and, as what they take, `parameters` (a schema or a Pydantic model), `regex`, `lark`, `ebnf`
-    /// or `text`; or the tools of OpenAI's API. The options are `choice`, `one_call`, `thinking`, `answer`, `any_order`, and those of `structural_tag`.
+    /// Returns the constraint for a request. `tools` are dicts with a `name` and, for the input, `parameters` (a schema
+    /// or a Pydantic model), `regex`, `lark`, `ebnf` or `text`; or the tools of OpenAI's API. The options are `choice`,
+    /// `one_call`, `thinking`, `answer`, `any_order`, and those of `structural_tag`.
     #[pyo3(signature = (tools = None, **options))]
     fn constraint<'py>(
         slf: &Bound<'py, Self>,
@@ -82,7 +85,7 @@ impl ToolFormat {
         CONSTRAINT.import(slf.py(), "maskwright.tools", "constraint")?.call((slf, tools), options)
     }
 
-    /// The structural tag of a request, both as JSON.
+    /// Returns the structural tag of a request, both as JSON.
     fn tag_of(&self, py: Python<'_>, request: &str) -> PyResult<String> {
         let wrong = |error: &dyn core::fmt::Display| Class::Constraint.err(py, error);
         let request: serde_json::Value = serde_json::from_str(request)
@@ -97,36 +100,36 @@ impl ToolFormat {
     }
 }
 
-/// Something that was read.
+/// Something that the reader has recognized.
 ///
-/// `kind` is "text", "reasoning", "call", "call_id", "arguments", "call_done", "call_failed", "tag", "tag_text", "tag_done" or "tag_failed". `text` is what
-/// was read: more of the answer or of the arguments, all arguments of a call that is done, the marker that began a tag. `index` counts
-/// calls and tags, `name` is the tool's.
+/// `kind` is "text", "reasoning", "call", "call_id", "arguments", "call_done", "call_failed", "tag", "tag_text",
+/// "tag_done" or "tag_failed". `text` is what was read: more of the answer or of the arguments, all arguments of a
+/// completed call, or the marker that began a tag. `index` counts calls and tags, `name` is the name of the tool.
 #[pyclass(frozen, eq, module = "maskwright")]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Event(stream::Event);
 
 #[pymethods]
 impl Event {
-    /// What happened.
+    /// The kind of event.
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind()
     }
 
-    /// Which call or tag; `None` for text and reasoning.
+    /// The index of the call or tag; `None` for text and reasoning.
     #[getter]
     fn index(&self) -> Option<usize> {
         self.0.index()
     }
 
-    /// The name of the tool, when a call begins and when it is done.
+    /// The name of the tool, when a call begins and when it ends.
     #[getter]
     fn name(&self) -> Option<&str> {
         self.0.name()
     }
 
-    /// What was read.
+    /// The text that was read.
     #[getter]
     fn text(&self) -> &str {
         self.0.text()
@@ -139,7 +142,7 @@ impl Event {
     }
 }
 
-/// Reads what a model writes under a structural tag, piece by piece: text, reasoning and tool calls.
+/// Parses what a model writes under a structural tag, piece by piece: text, reasoning and tool calls.
 #[pyclass(frozen, module = "maskwright", weakref)]
 pub(crate) struct StreamReader {
     slot: Slot<Reader>,
@@ -148,7 +151,8 @@ pub(crate) struct StreamReader {
 
 #[pymethods]
 impl StreamReader {
-    /// A reader of texts under a structural tag: a constraint, a dict, or JSON. Only with a vocabulary can it be fed with tokens.
+    /// Creates a reader for texts under a structural tag: a constraint, a dict, or JSON. To feed it with tokens, pass a
+    /// vocabulary.
     #[new]
     #[pyo3(signature = (tag, vocabulary = None))]
     fn new(tag: &Bound<'_, PyAny>, vocabulary: Option<Py<Vocabulary>>) -> PyResult<Self> {
@@ -161,7 +165,7 @@ impl StreamReader {
         Ok(Self { slot: Slot::new(reader), vocabulary })
     }
 
-    /// Reads a piece: text, bytes, a token, or a list of tokens. Returns what was found in it.
+    /// Reads a piece: text, bytes, a token, or a list of tokens. Returns the events in it.
     fn feed(&self, py: Python<'_>, piece: &Bound<'_, PyAny>) -> PyResult<Vec<Event>> {
         let mut events = Vec::new();
         let mut reader = self.lease()?;
@@ -194,15 +198,15 @@ impl StreamReader {
         Ok(told(events))
     }
 
-    /// Says that nothing follows. Returns what was found at the end, and how the text ended: "complete"; "cut", if it should have gone on; or
-    /// "strayed", if something in it was not what the tag asks for.
+    /// Ends the text. Returns the events at the end, and how the text ended: "complete"; "cut", if it ended too early;
+    /// or "strayed", if a part of it did not fit the tag.
     fn finish(&self) -> PyResult<(Vec<Event>, &'static str)> {
         let mut events = Vec::new();
         let finish = self.lease()?.finish(&mut events);
         Ok((told(events), finish.name()))
     }
 
-    /// The same reader at the beginning of another text.
+    /// Returns a reader for the same tag at the beginning of another text.
     fn fresh(&self, py: Python<'_>) -> PyResult<Self> {
         let reader = self.lease()?.fresh();
         let vocabulary = self.vocabulary.as_ref().map(|vocabulary| vocabulary.clone_ref(py));

@@ -17,14 +17,14 @@ use crate::errors::Class;
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     pub(crate) vocabulary: Arc<maskwright::Vocabulary>,
-    /// How text is cut, if the source says so.
+    /// The tokenizer, if the source was one.
     pub(crate) tokenizer: Option<Arc<Tokenizer>>,
 }
 
 #[pymethods]
 impl Vocabulary {
-    /// Reads a tokenizer: a file (tokenizer.json, tiktoken ranks, SentencePiece, GGUF), a folder with one, or the name of a known encoding such as
-    /// "o200k_base".
+    /// Reads a tokenizer: a file (tokenizer.json, tiktoken ranks, SentencePiece, GGUF), a folder with one, or the name
+    /// of a known encoding such as "o200k_base".
     #[staticmethod]
     #[pyo3(signature = (path, *, eos = None, size = None, specials = None))]
     fn load(
@@ -68,7 +68,7 @@ impl Vocabulary {
         loaded.map(Self::from).map_err(|error| Class::Vocabulary.err(py, error))
     }
 
-    /// Makes a vocabulary of tokens by number, of special tokens by number, and of the numbers that end a text.
+    /// Creates a vocabulary from tokens by id, special tokens by id, and the ids that end a text.
     #[staticmethod]
     #[pyo3(signature = (tokens, specials, eos, size = None))]
     fn build(
@@ -94,10 +94,10 @@ impl Vocabulary {
         Ok(Self { vocabulary: Arc::new(vocabulary), tokenizer: None })
     }
 
-    /// Makes a vocabulary of tokens: a list of bytes, or a dict of bytes by number.
+    /// Creates a vocabulary from tokens: a list of bytes, or a dict from id to bytes.
     ///
-    /// `eos` is the number of the token that ends a text, or several; `specials` are names of special tokens by number; `size` is the width of
-    /// the model's output, if that is larger.
+    /// `eos` is the id of the token that ends a text, or several ids; `specials` are names of special tokens by id;
+    /// `size` is the width of the model's output, if that is larger.
     #[staticmethod]
     #[pyo3(signature = (tokens, **options))]
     fn from_tokens<'py>(
@@ -109,9 +109,10 @@ impl Vocabulary {
         function.call((tokens,), options)
     }
 
-    /// Makes a vocabulary of a tokenizer: of transformers, tokenizers, tiktoken, SentencePiece, mistral_common, mlx-lm or llama-cpp-python, a path, or a dict.
+    /// Creates a vocabulary from a tokenizer: of transformers, tokenizers, tiktoken, SentencePiece, mistral_common,
+    /// mlx-lm or llama-cpp-python, a path, or a dict.
     ///
-    /// `eos` and `size` overrule what it says.
+    /// `eos` and `size` override those of the tokenizer.
     #[staticmethod]
     #[pyo3(signature = (tokenizer, **options))]
     fn from_tokenizer<'py>(
@@ -123,13 +124,13 @@ impl Vocabulary {
         function.call((tokenizer,), options)
     }
 
-    /// The width of a mask in tokens: the model's output, unused numbers included.
+    /// The width of a mask in tokens: the model's output, including unused ids.
     #[getter]
     fn size(&self) -> usize {
         self.vocabulary.size()
     }
 
-    /// The width of a mask in words of 32 bits.
+    /// The width of a mask in 32-bit words.
     #[getter]
     fn words(&self) -> usize {
         self.vocabulary.size().div_ceil(32)
@@ -141,13 +142,13 @@ impl Vocabulary {
         self.vocabulary.eos().iter().map(|token| token.0).collect()
     }
 
-    /// The special tokens: their numbers by name.
+    /// The special tokens: a dict from name to id.
     #[getter]
     fn specials(&self) -> std::collections::BTreeMap<String, u32> {
         self.vocabulary.specials().map(|(token, name)| (name.to_owned(), token.0)).collect()
     }
 
-    /// What the vocabulary was read from, such as "tokenizer.json"; `None` if it was built of tokens.
+    /// The format that the vocabulary was read from, such as "tokenizer.json"; `None` if it was built from tokens.
     #[getter]
     fn format(&self) -> Option<String> {
         self.tokenizer.as_ref().map(|tokenizer| tokenizer.format().to_string())
@@ -165,37 +166,38 @@ impl Vocabulary {
         self.tokenizer.as_ref()?.chat_template()
     }
 
-    /// A number that is the same for the same tokens.
+    /// A number that identifies the vocabulary: equal for equal tokens.
     #[getter]
     fn fingerprint(&self) -> u128 {
         self.vocabulary.fingerprint()
     }
 
-    /// Whether text can be cut into tokens: not if the vocabulary was built of tokens, or if its file does not say how.
+    /// Whether text can be encoded. Not if the vocabulary was built from tokens, or if its file lacks what is needed.
     #[getter]
     fn can_encode(&self) -> bool {
         self.tokenizer.as_ref().is_some_and(|tokenizer| tokenizer.can_encode())
     }
 
-    /// The bytes of a token; none for special and unused ones.
+    /// Returns the bytes of a token; special and unused tokens have none.
     fn token_bytes<'py>(&self, py: Python<'py>, token: i64) -> PyResult<Bound<'py, PyBytes>> {
         let token = self.known(py, token)?;
         Ok(PyBytes::new(py, self.vocabulary.bytes(token)))
     }
 
-    /// The name of a special token; `None` for others.
+    /// Returns the name of a special token; `None` for others.
     fn special_name(&self, py: Python<'_>, token: i64) -> PyResult<Option<&str>> {
         let token = self.known(py, token)?;
         Ok(self.vocabulary.special_name(token))
     }
 
-    /// Whether the token is special: it stands for no text.
+    /// Returns whether a token is special, so that it has no text.
     fn is_special(&self, py: Python<'_>, token: i64) -> PyResult<bool> {
         let token = self.known(py, token)?;
         Ok(self.vocabulary.is_special(token))
     }
 
-    /// Cuts a text into tokens, as the tokenizer does in the middle of a text: nothing is put in front of it, and special tokens are ordinary text.
+    /// Encodes a text as the tokenizer does in the middle of a text: no token is added before it, and special tokens
+    /// are ordinary text.
     fn encode(&self, py: Python<'_>, text: &str) -> PyResult<Vec<u32>> {
         let Some(tokenizer) = &self.tokenizer else {
             return Err(Class::Vocabulary
@@ -206,7 +208,7 @@ impl Vocabulary {
         Ok(tokens.into_iter().map(|token| token.0).collect())
     }
 
-    /// The bytes that some tokens add to a text. Special tokens add nothing.
+    /// Returns the bytes that some tokens add to a text. Special tokens add nothing.
     fn decode<'py>(&self, py: Python<'py>, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = Vec::new();
         for token in crate::numbers::tokens(tokens)? {
@@ -215,8 +217,9 @@ impl Vocabulary {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Cuts a prompt back to a place where the tokenizer would have cut whatever follows. Returns the tokens that are left, and the text of the others, which
-    /// the answer has to begin with: `constraint.behind(text)`.
+    /// Removes tokens from the end of a prompt, back to a place where the tokenizer would split for any continuation.
+    /// Returns the remaining tokens, and the text of the removed ones, which the answer must begin with:
+    /// `constraint.behind(text)`.
     fn heal(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<(Vec<u32>, String)> {
         let numbers = crate::numbers::numbers(tokens)?;
         let known: PyResult<Vec<TokenId>> = numbers.into_iter().map(|token| self.known(py, token)).collect();

@@ -1,7 +1,7 @@
-//! Grammars with probabilities: what the crate `maskwright-weighted` does, from Python.
+//! Grammars with probabilities: the Python interface of the crate `maskwright-weighted`.
 //!
-//! A `Pcfg` is a grammar, asked about sequences of words (lists of strings) or about texts (strings or bytes). A `Scorer` goes beside a `Matcher`: it says how likely each of some
-//! tokens is to come next.
+//! A `Pcfg` is a grammar with functions for sequences of words (lists of strings) or texts (strings or bytes). A
+//! `Scorer` is used in parallel with a `Matcher`: it computes how likely each of some tokens is to come next.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) struct Tree {
     grammar: Arc<weighted::Pcfg>,
 }
 
-/// What is asked about.
+/// A sentence as words, or a text as bytes.
 enum Text {
     Words(Vec<String>),
     Bytes(Vec<u8>),
@@ -53,7 +53,7 @@ impl Text {
     }
 }
 
-/// How likely what begins like this is, and exactly this.
+/// The log probabilities of each prefix, and of the whole sentence.
 #[derive(Debug)]
 struct Likely {
     prefixes: Vec<f64>,
@@ -71,13 +71,13 @@ impl Pcfg {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// What is strange about the grammar, though not wrong.
+    /// The warnings about the grammar.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.inner.warnings().iter().map(ToString::to_string).collect()
     }
 
-    /// All rules: left side, right side as it is written, probability.
+    /// All rules: left side, right side in its notation, probability.
     #[getter]
     fn rules(&self) -> Vec<(String, Vec<String>, f64)> {
         let name = |symbol: &weighted::Symbol| match symbol {
@@ -91,7 +91,8 @@ impl Pcfg {
         self.inner.rules().iter().map(rule).collect()
     }
 
-    /// The same grammar with other probabilities, one for each rule; those of a symbol are divided by their sum.
+    /// Returns the same grammar with other probabilities, one for each rule; those of a symbol are divided by their
+    /// sum.
     fn with_probabilities(&self, probabilities: Vec<f64>) -> PyResult<Self> {
         let inner = self.inner.with_probabilities(&probabilities).ok_or_else(|| {
             let rules = self.inner.rules().len();
@@ -102,7 +103,7 @@ impl Pcfg {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The most probable derivation of words or of a text, or None.
+    /// Returns the most probable derivation of words or of a text, or `None`.
     #[pyo3(signature = (text, *, steps = STEPS))]
     fn best_parse(&self, py: Python<'_>, text: &Bound<'_, PyAny>, steps: u64) -> PyResult<Option<Tree>> {
         let text = Text::of(text)?;
@@ -114,7 +115,8 @@ impl Pcfg {
         Ok(tree.map(|tree| Tree { tree, grammar: self.inner.clone() }))
     }
 
-    /// The logarithm of the probability of all sentences that begin like this, after each word or byte; minus infinity from the first on that cannot come.
+    /// Returns, after each word or byte, the logarithm of the probability of all sentences with that prefix; minus
+    /// infinity from the first word or byte on that is not allowed.
     #[pyo3(signature = (text, *, steps = STEPS))]
     fn prefix_logprobs(&self, py: Python<'_>, text: &Bound<'_, PyAny>, steps: u64) -> PyResult<Vec<f64>> {
         let text = Text::of(text)?;
@@ -122,7 +124,8 @@ impl Pcfg {
         likely.map(|likely| likely.prefixes).map_err(|error| wrong(py, error))
     }
 
-    /// The logarithm of the probability of words or of a text as a whole; minus infinity if it is no sentence.
+    /// Returns the logarithm of the probability of a whole sentence or text; minus infinity if it is not in the
+    /// language.
     #[pyo3(signature = (text, *, steps = STEPS))]
     fn logprob(&self, py: Python<'_>, text: &Bound<'_, PyAny>, steps: u64) -> PyResult<f64> {
         let text = Text::of(text)?;
@@ -130,7 +133,7 @@ impl Pcfg {
         likely.map(|likely| likely.sentence).map_err(|error| wrong(py, error))
     }
 
-    /// How likely each terminal is to come behind these words, and the end, which is None.
+    /// Returns how likely each terminal is to come after these words; `None` stands for the end.
     fn next_words<'py>(&self, py: Python<'py>, words: Vec<String>) -> PyResult<Bound<'py, PyDict>> {
         let next = py.detach(|| {
             let mut parser = weighted::Parser::<Real>::new(&self.inner)?;
@@ -152,7 +155,8 @@ impl Pcfg {
         Ok(out)
     }
 
-    /// How often each rule is expected in the derivations of words or of a text, in the order of `rules`; None if there is no derivation.
+    /// Returns how often each rule is expected in the derivations of words or of a text, in the order of `rules`;
+    /// `None` if there is no derivation.
     #[pyo3(signature = (text, *, steps = STEPS))]
     fn expected_counts(
         &self,
@@ -168,7 +172,7 @@ impl Pcfg {
         Ok(counts.map_err(|error| wrong(py, error))?.map(|counts| counts.rules))
     }
 
-    /// Random sentences, each a list of words. The same seed gives the same ones.
+    /// Returns random sentences, each a list of words. The same seed gives the same sentences.
     #[pyo3(signature = (count = 1, *, seed = 0, max_words = 10_000))]
     fn sample(
         &self,
@@ -185,7 +189,8 @@ impl Pcfg {
         sampled.map_err(|error| wrong(py, error))
     }
 
-    /// Probabilities that make sentences likely, by expectation maximisation: the grammar with them, and the logarithm of the likelihood before the first round and after each.
+    /// Finds probabilities that make sentences likely, by expectation maximization. Returns the grammar with them, and
+    /// the logarithm of the likelihood before the first round and after each round.
     #[pyo3(signature = (sentences, *, rounds = 50, tolerance = 1e-6, prior = 0.0))]
     fn train(
         &self,
@@ -258,17 +263,17 @@ impl Tree {
         self.tree.log_probability
     }
 
-    /// In brackets: `(S (NP Alice) (VP sleeps))`.
+    /// Returns it in brackets: `(S (NP Alice) (VP sleeps))`.
     fn brackets(&self) -> String {
         self.tree.brackets(&self.grammar)
     }
 
-    /// As lines for a terminal.
+    /// Returns it as lines for a terminal.
     fn draw(&self) -> String {
         self.tree.draw(&self.grammar)
     }
 
-    /// As a picture.
+    /// Returns it as an SVG picture.
     fn svg(&self) -> String {
         self.tree.svg(&self.grammar)
     }
@@ -282,7 +287,8 @@ impl Tree {
     }
 }
 
-/// What a weighted grammar thinks of the tokens that may come next, beside a matcher. Made by `CompiledConstraint.scorer`.
+/// Scores of a weighted grammar for the tokens that may come next, used in parallel with a matcher. Created by
+/// `CompiledConstraint.scorer`.
 #[pyclass(frozen, module = "maskwright")]
 pub(crate) struct Scorer {
     inner: Slot<weighted::Scorer>,
@@ -290,7 +296,7 @@ pub(crate) struct Scorer {
 
 #[pymethods]
 impl Scorer {
-    /// log P(token | text so far) for each of these tokens; minus infinity for one that may not come.
+    /// Returns log P(token | text so far) for each of these tokens; minus infinity for a token that is not allowed.
     fn scores(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
         let tokens = numbers::tokens(tokens)?;
         let mut inner = self.inner.lease()?;
@@ -304,24 +310,24 @@ impl Scorer {
         inner.accept(numbers::token(token)).map_err(|error| score_error(py, &error))
     }
 
-    /// Takes back the last tokens, at most all of them.
+    /// Undoes the last tokens, at most all of them.
     fn rollback(&self, tokens: usize) -> PyResult<()> {
         self.inner.lease()?.rollback(tokens);
         Ok(())
     }
 
-    /// A scorer that goes its own way from here.
+    /// Returns an independent scorer in the same state.
     fn fork(&self) -> PyResult<Self> {
         Ok(Self { inner: Slot::new(self.inner.lease()?.clone()) })
     }
 
-    /// How many tokens have been accepted.
+    /// The number of accepted tokens.
     #[getter]
     fn steps(&self) -> PyResult<usize> {
         Ok(self.inner.lease()?.position())
     }
 
-    /// The logarithm of the probability of all texts that begin like this.
+    /// The logarithm of the probability of all texts with this prefix.
     #[getter]
     fn prefix_logprob(&self) -> PyResult<f64> {
         Ok(self.inner.lease()?.prefix_logprob())
@@ -340,7 +346,7 @@ impl Scorer {
     }
 }
 
-/// Raises if this is no number that log probabilities can be multiplied with.
+/// Checks the weight and the number of candidates for guiding a model. Raises if they are invalid.
 #[pyfunction]
 pub(crate) fn check_guidance(lambda: f64, top_k: usize) -> PyResult<()> {
     let guidance = weighted::Guidance::new(lambda, top_k);

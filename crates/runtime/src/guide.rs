@@ -1,8 +1,8 @@
-//! What a constraint is to the scheduler.
+//! The interface between constraints and the scheduler.
 //!
-//! A [`Guide`] follows one answer: it says which tokens may come next, takes the one that was chosen, and knows when nothing
-//! is left to write. Matchers are guides; the scheduler knows nothing else of constraints, and an answer without one
-//! costs nothing.
+//! A [`Guide`] follows one answer: it computes which tokens may come next, accepts the chosen token, and knows when the
+//! answer is finished. Matchers are guides. The scheduler knows nothing else about constraints, and an answer without a
+//! constraint costs nothing.
 
 use std::{fmt, sync::Arc};
 
@@ -14,57 +14,60 @@ use maskwright::{
 use maskwright_tokenizers::Tokenizer;
 use maskwright_vocab::TokenId;
 
-/// Follows one answer under a constraint. Its calls may take a while: they are made on threads of their own, which obey a
-/// [cancel token](maskwright::CancelToken).
+/// Follows one answer under a constraint. Its methods may be slow: they are called on separate threads, with a [cancel
+/// token](maskwright::CancelToken).
 pub trait Guide: Send {
-    /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next.
+    /// Writes the mask: bit t % 32 of word t / 32 is set if token t may come next.
     fn fill(&mut self, words: &mut [u32]) -> Result<(), GuideError>;
 
-    /// Takes a token.
+    /// Accepts a token.
     fn accept(&mut self, token: TokenId) -> Result<(), GuideError>;
 
-    /// Whether the text is complete and nothing can follow.
+    /// Returns whether the text is complete and nothing can follow.
     fn is_finished(&mut self) -> Result<bool, GuideError>;
 
-    /// Tokens that must come next, whatever the model thinks of them, given the last tokens of the text. They are not accepted yet.
+    /// Returns tokens that must come next, whatever the model prefers, given the last tokens of the text. They are not
+    /// accepted yet.
     fn forced(&mut self, before: &[TokenId]) -> Result<Vec<TokenId>, GuideError>;
 
-    /// Whether the text is complete if these bytes follow. A guide that cannot tell says no.
+    /// Returns whether the text is complete after these bytes. A guide that does not know returns `false`.
     fn completes(&mut self, bytes: &[u8]) -> Result<bool, GuideError> {
         Ok(bytes.is_empty() && self.is_finished()?)
     }
 
-    /// Whether a mask has lost tokens because there would not have been enough of them left to complete the text.
+    /// Returns whether a mask has lost tokens because the budget would not have sufficed to complete the text after
+    /// them.
     fn is_squeezed(&mut self) -> bool {
         false
     }
 
-    /// The temperature at which the next token is to be drawn, if the constraint wants one. It is asked for behind the mask.
+    /// Returns the temperature for the next token, if the constraint requests one. It is called after the mask was
+    /// filled.
     fn temperature(&mut self) -> Option<f32> {
         None
     }
 
-    /// Changes the logits of what may come next, to which the mask has been applied. All answers wait for it. A guide without an opinion leaves them.
+    /// Changes the logits after the mask was applied. All answers wait for this call. Does nothing by default.
     fn weigh(&mut self, logits: &mut [f32]) -> Result<(), GuideError> {
         let _ = logits;
         Ok(())
     }
 
-    /// An independent guide at the same place.
+    /// Returns an independent guide in the same state.
     fn fork(&self) -> Box<dyn Guide>;
 }
 
-/// Why a budget of tokens cannot be kept.
+/// The reason why a budget of tokens cannot be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unkept {
-    /// It takes more tokens to complete the text, the one that ends it included.
+    /// Completing the text takes more tokens, including the one that ends it.
     TooSmall {
         /// The tokens of the budget.
         tokens: usize,
-        /// How many are enough.
+        /// The number of tokens that suffices.
         need: usize,
     },
-    /// How far it is to the end is not known, for this reason.
+    /// The distance to the end is unknown, for this reason.
     Unknown(String),
 }
 
@@ -84,15 +87,16 @@ impl fmt::Display for Unkept {
 
 impl std::error::Error for Unkept {}
 
-/// Why a constraint cannot go on.
+/// The reason why a constraint cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GuideError {
-    /// It gave up, for this reason.
+    /// It failed, for this reason.
     Failed(String),
-    /// It met a limit, such as [`Limits::mask_steps`](maskwright::Limits::mask_steps). The sentence names it, and the place.
+    /// It exceeded a limit, such as [`Limits::mask_steps`](maskwright::Limits::mask_steps). The sentence names the
+    /// limit and the place.
     Limit(String),
-    /// It was told to stop.
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -129,45 +133,48 @@ impl From<LocateError> for GuideError {
     }
 }
 
-/// A matcher as a guide: one of the engine, one of a [service](maskwright::service), or one of another backend.
+/// A matcher as a guide: of our engine, of a [service](maskwright::service), or of another backend.
 pub struct MatcherGuide {
     matcher: Box<dyn Matching>,
-    /// Cuts forced text into tokens. `None`: the model is asked for every token.
+    /// The tokenizer that encodes forced text. If `None`, the model is asked for every token.
     tokenizer: Option<Arc<Tokenizer>>,
-    /// Tells the temperatures that rules want, if some do.
+    /// Reports the temperatures that rules request, if any do.
     follower: Option<Box<Follower>>,
 }
 
-/// So many forced bytes are looked at in one go. What is forced behind them is found the next time.
+/// The maximum number of forced bytes that one call computes. The next call finds those after them.
 const MAX_FORCED: usize = 512;
 
 impl MatcherGuide {
-    /// A guide that asks the model for every token.
+    /// Creates a guide that asks the model for every token.
     pub fn new(matcher: impl Matching + 'static) -> Self {
         Self { matcher: Box::new(matcher), tokenizer: None, follower: None }
     }
 
-    /// Text that must come is written as the tokenizer cuts it, without asking the model. Backends other than ours are asked as before.
+    /// Enables jumps: forced text is written as the tokenizer encodes it, without asking the model. Backends other than
+    /// ours still ask for every token.
     #[must_use]
     pub fn with_jumps(mut self, tokenizer: Arc<Tokenizer>) -> Self {
         self.tokenizer = Some(tokenizer);
         self
     }
 
-    /// Tokens are drawn at the temperatures that the rules of the constraint want. The follower must be of the same constraint, and at the same place.
+    /// Enables the temperatures that the rules of the constraint request. The follower must belong to the same
+    /// constraint, and be at the same place.
     #[must_use]
     pub fn with_temperatures(mut self, follower: Follower) -> Self {
         self.follower = Some(Box::new(follower));
         self
     }
 
-    /// An independent guide at the same place.
+    /// Returns an independent guide in the same state.
     pub(crate) fn copy(&self) -> Self {
         let Self { matcher, tokenizer, follower } = self;
         Self { matcher: matcher.fork(), tokenizer: tokenizer.clone(), follower: follower.clone() }
     }
 
-    /// From now on the answer is complete after so many tokens, the end-of-text token included. If that cannot be, nothing changes.
+    /// Limits the rest of the answer to this number of tokens, including the one that ends the text, within which it
+    /// will be complete. If that is impossible, nothing changes.
     pub fn set_budget(&mut self, tokens: usize) -> Result<(), Unkept> {
         let Some(matcher) = self.matcher.as_engine() else {
             return Err(Unkept::Unknown(
@@ -213,7 +220,7 @@ impl Guide for MatcherGuide {
         let (Some(tokenizer), Some(matcher)) = (&self.tokenizer, self.matcher.as_engine()) else {
             return Ok(Vec::new());
         };
-        // A text that the tokenizer cannot cut is left to the model, as all text is without jumps.
+        // Text that the tokenizer cannot encode is left to the model.
         let encode = |text: &str| tokenizer.encode(text).ok();
         Ok(matcher.forced_tokens(before, MAX_FORCED, TokenHealing::Cut, &encode).tokens)
     }
@@ -224,7 +231,7 @@ impl Guide for MatcherGuide {
         }
         let mut fork = self.matcher.fork();
         let Some(matcher) = fork.as_engine() else { return Ok(false) };
-        // It is about the text, and not about when it ends.
+        // Completeness of the text does not depend on the budget.
         matcher.set_budget(None).map_err(|error| GuideError::Failed(error.to_string()))?;
         match matcher.accept_bytes(bytes) {
             Ok(()) => Ok(matcher.is_accepting()),

@@ -19,15 +19,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | what it is about |
+//! | module | purpose |
 //! |---|---|
 //! | [`model`] | tokens in, logits out, for many sequences in one step |
-//! | [`sampler`] | from logits to a token: mask first, then everything else |
+//! | [`sampler`] | from logits to a token: the mask first, then everything else |
 //! | [`scheduler`] | requests that join and leave between steps |
-//! | [`guide`] | what a constraint is to the scheduler; [`WeightedGuide`] is one with probabilities |
-//! | [`text`] | prompts, chat templates, and pieces of text that never have to be taken back |
+//! | [`guide`] | the interface of constraints to the scheduler; [`WeightedGuide`] is a guide with probabilities |
+//! | [`text`] | prompts and chat templates |
 //!
-//! It prints nothing and reads no environment. It does start threads: those of the model, one of the scheduler, and those on which constraints are worked on: one, and more while that one is at a slow constraint.
+//! It prints nothing and reads no environment variables. It starts threads: those of the model, one for the scheduler,
+//! and one or more for constraints (more while one of them is busy with a slow constraint).
 
 #![expect(
     clippy::cast_precision_loss,

@@ -1,4 +1,4 @@
-//! A model with its tokenizer and its way to write down conversations.
+//! A model with its tokenizer and its chat template.
 
 use std::{
     fs,
@@ -32,9 +32,9 @@ pub struct Loaded {
     pub tokenizer: Arc<Tokenizer>,
     /// Its chat template, if it has one.
     pub template: Option<Arc<ChatTemplate>>,
-    /// What a plain prompt begins with.
+    /// The token that a plain prompt begins with, if any.
     pub first: Option<TokenId>,
-    /// How its tokens are to be chosen, where its files say so: `generation_config.json`, or `general.sampling` of a GGUF file.
+    /// The recommended sampling of its files: `generation_config.json`, or `general.sampling` of a GGUF file.
     pub sampling: Sampling,
 }
 
@@ -44,7 +44,8 @@ impl Loaded {
         Self::with(path.as_ref(), |path| Ok(Box::new(Llama::load(path, options)?)))
     }
 
-    /// Opens a GGUF file, or a folder with exactly one, to be computed by llama.cpp. Tokenizer and template are ours all the same.
+    /// Opens a GGUF file, or a folder with exactly one, and computes the model with llama.cpp. Tokenizer and template
+    /// are still ours.
     #[cfg(feature = "llama-cpp")]
     pub fn open_llama_cpp(path: impl AsRef<Path>, options: &llama_cpp::Options) -> Result<Self, LoadError> {
         Self::with(path.as_ref(), |path| Ok(Box::new(llama_cpp::LlamaCpp::load(path, options)?)))
@@ -70,14 +71,15 @@ impl Loaded {
         Ok(Self { model, tokenizer: Arc::new(tokenizer), template, first, sampling })
     }
 
-    /// The tokens of a plain prompt.
+    /// Returns the tokens of a plain prompt.
     pub fn prompt(&self, text: &str) -> Result<Vec<TokenId>, maskwright_tokenizers::Error> {
         let mut tokens: Vec<TokenId> = self.first.into_iter().collect();
         tokens.extend(self.tokenizer.encode(text)?);
         Ok(tokens)
     }
 
-    /// The tokens of a conversation, by the model's template. What looks like a special token in a message is ordinary text.
+    /// Returns the tokens of a conversation, by the model's template. Names of special tokens in a message are ordinary
+    /// text.
     pub fn chat(&self, conversation: &Conversation<'_>) -> Result<Vec<TokenId>, ChatPromptError> {
         let template = self.template.as_ref().ok_or(ChatPromptError::NoTemplate)?;
         let vocabulary = self.tokenizer.vocabulary();
@@ -102,7 +104,7 @@ impl Loaded {
     }
 }
 
-/// Why a conversation makes no prompt.
+/// The reason why a conversation cannot be converted to a prompt.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ChatPromptError {
@@ -126,7 +128,7 @@ impl std::fmt::Display for ChatPromptError {
 
 impl std::error::Error for ChatPromptError {}
 
-/// The file or folder that is meant: a folder without config.json must hold one GGUF file.
+/// Returns the file or folder of a model: a folder without config.json must contain one GGUF file.
 fn model_path(path: &Path) -> Result<PathBuf, LoadError> {
     if !path.is_dir() || path.join("config.json").is_file() {
         return Ok(path.to_owned());
@@ -159,7 +161,7 @@ fn begins_with_bos(path: &Path) -> Result<bool, LoadError> {
             matches!(key, "tokenizer.ggml.add_bos_token" | "tokenizer.ggml.model" | "tokenizer.ggml.pre")
         };
         let metadata = Header::read(file, small)?.metadata;
-        // Where a file does not say it, its kind of tokenizer does.
+        // If the file does not say so, it depends on the kind of tokenizer.
         let by_kind = metadata.text("tokenizer.ggml.model") == Some("llama")
             || metadata.text("tokenizer.ggml.pre") == Some("llama-bpe");
         return Ok(metadata.number("tokenizer.ggml.add_bos_token").map_or(by_kind, |number| number != 0.0));
@@ -169,7 +171,7 @@ fn begins_with_bos(path: &Path) -> Result<bool, LoadError> {
     if let Some(says) = read("tokenizer_config.json").and_then(|json| json.get("add_bos_token")?.as_bool()) {
         return Ok(says);
     }
-    // Others add it in a last step, which is a template with special tokens in front of the text.
+    // Others add it in a post-processing step, a template with special tokens before the text.
     let first = read("tokenizer.json").and_then(|json| {
         let steps = json.get("post_processor")?;
         let steps =

@@ -1,11 +1,12 @@
-//! How the authors of a model want its tokens to be chosen, where its files say so.
+//! The sampling parameters that the authors of a model recommend in its files.
 //!
 //! | place | names |
 //! |---|---|
-//! | `generation_config.json` of a folder, or beside a GGUF file | `temperature`, `top_k`, `top_p`, `min_p`, `repetition_penalty` |
-//! | a GGUF file itself, which comes first | `general.sampling.temp`, `.top_k`, `.top_p`, `.min_p`, `.penalty_repeat` |
+//! | `generation_config.json` of a folder, or next to a GGUF file | `temperature`, `top_k`, `top_p`, `min_p`, `repetition_penalty` |
+//! | a GGUF file itself, which takes precedence | `general.sampling.temp`, `.top_k`, `.top_p`, `.min_p`, `.penalty_repeat` |
 //!
-//! What neither says stays as it is without them ([`Sampling::default`]). A number that makes no sense is an error: a model whose files are wrong should not be guessed at.
+//! A parameter that neither contains has its default ([`Sampling::default`]). A number out of range is an error,
+//! because a model with invalid files should not be used on a guess.
 
 use std::{fs, path::Path};
 
@@ -17,13 +18,13 @@ use crate::{model::LoadError, sampler::Sampling};
 const FILE: &str = "generation_config.json";
 const PREFIX: &str = "general.sampling.";
 
-/// What is recommended for the model at a path: a folder, or a GGUF file.
+/// Returns the recommended parameters for a model: a folder, or a GGUF file.
 pub(crate) fn sampling(path: &Path) -> Result<Sampling, LoadError> {
     let mut sampling = Sampling::default();
     let (folder, file) = if path.is_dir() { (Some(path), None) } else { (path.parent(), Some(path)) };
     if let Some(folder) = folder {
         let beside = folder.join(FILE);
-        // A folder may be named by an empty path, which is the current one.
+        // The path of a folder may be empty, which means the current folder.
         if beside.is_file() {
             let bytes = fs::read(&beside).map_err(LoadError::io(&beside))?;
             let json: Map<String, Value> = serde_json::from_slice(&bytes)
@@ -60,7 +61,7 @@ pub(crate) fn sampling(path: &Path) -> Result<Sampling, LoadError> {
     Ok(sampling)
 }
 
-/// What a place says.
+/// The parameters of one file.
 struct Found {
     temperature: Option<f64>,
     top_k: Option<f64>,
@@ -81,7 +82,7 @@ impl Found {
         put(self.min_p, &mut sampling.min_p);
         put(self.penalty, &mut sampling.repetition_penalty);
         if let Some(count) = self.top_k {
-            // 0 and −1 both mean all, by custom.
+            // By convention, 0 and −1 both mean all.
             let is_count = (-1.0..=f64::from(u32::MAX)).contains(&count) && count.fract() == 0.0;
             let whole = is_count.then_some(count as i64).and_then(|count| u32::try_from(count.max(0)).ok());
             sampling.top_k = whole.ok_or_else(|| {
@@ -104,7 +105,7 @@ mod tests {
         folder
     }
 
-    /// A GGUF file that holds nothing but numbers.
+    /// A GGUF file that contains only numbers.
     fn gguf(numbers: &[(&str, f32)]) -> Vec<u8> {
         let mut file = b"GGUF".to_vec();
         file.extend(3_u32.to_le_bytes());

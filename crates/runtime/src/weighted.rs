@@ -1,14 +1,17 @@
-//! A guide with an opinion: a weighted grammar adds λ · log P(token | text so far) to the model's logits.
+//! A guide that uses the probabilities of a weighted grammar: it adds λ · log P(token | text so far) to the model's
+//! logits.
 //!
-//! The mask is the matcher's, filled while the model computes. The scores need the logits, because only the best tokens are scored, so they are worked out when a token is chosen: some ten
-//! microseconds, or some hundred with a pattern. A grammar that would take much longer, because it is very ambiguous, ends its answer with an error.
+//! The mask is that of the matcher, filled while the model computes. The scores need the logits, because only the best
+//! tokens are scored. So they are computed when a token is chosen, which takes about ten microseconds, or some hundred
+//! with a pattern. A grammar that would take much longer, because it is very ambiguous, ends its answer with an error.
 
 use maskwright::weighted::{Guidance, ScoreError, Scorer};
 use maskwright_vocab::TokenId;
 
 use crate::guide::{Guide, GuideError, MatcherGuide};
 
-/// How many steps the scores of one place may take. All answers wait for it, so it is less than what a mask may take: some milliseconds.
+/// The maximum number of steps for the scores at one place. All answers wait for them, so the limit is lower than that
+/// for a mask: some milliseconds.
 const STEPS: u64 = 300_000;
 
 /// A matcher of a weighted grammar, and its scores.
@@ -20,7 +23,7 @@ pub struct WeightedGuide {
 }
 
 impl WeightedGuide {
-    /// A guide for a text that has not begun. The scorer must be of the same grammar.
+    /// Creates a guide for a text that has not begun. The scorer must belong to the same grammar.
     pub fn new(matcher: MatcherGuide, scorer: Scorer, guidance: Guidance) -> Self {
         Self { matcher, scorer: scorer.with_steps(STEPS), guidance }
     }

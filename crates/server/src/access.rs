@@ -1,4 +1,4 @@
-//! Who may use the API, and what is written down about it.
+//! Access control for the API, and the log of requests.
 
 use std::{
     pin::Pin,
@@ -23,10 +23,10 @@ use crate::{
     state::{State, new_id},
 };
 
-/// The longest name of a request that is taken over from a client.
+/// The maximum length of a request id that is taken from a client, in bytes.
 const LONGEST_ID: usize = 128;
 
-/// Lets requests pass that carry a key, if keys are wanted.
+/// Rejects requests without a known key, if keys are required.
 pub(crate) async fn keys(Extract(state): Extract<Arc<State>>, request: Request, next: Next) -> Response {
     let given = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     if state.settings.api_keys.is_empty() || given.is_some_and(|given| is_known(&state, given)) {
@@ -53,7 +53,8 @@ fn is_known(state: &State, given: &[u8]) -> bool {
     bool::from(same) && is_bearer
 }
 
-/// Lets requests pass that call the server by one of its names. A page of somebody else may bear a name that leads to this machine; its requests come with that name.
+/// Rejects requests that use an unknown host name. A foreign web page may have a host name that resolves to this
+/// machine; its requests carry that name.
 pub(crate) async fn hosts(Extract(state): Extract<Arc<State>>, request: Request, next: Next) -> Response {
     let Some(known) = &state.settings.hosts else { return next.run(request).await };
     let given = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
@@ -65,7 +66,7 @@ pub(crate) async fn hosts(Extract(state): Extract<Arc<State>>, request: Request,
     ApiError::other(StatusCode::FORBIDDEN, "invalid_request_error", "unknown_host", message).into_response()
 }
 
-/// Whether a host, maybe with a port, is an address, `localhost`, or one of these.
+/// Whether a host, with or without a port, is an address, `localhost`, or one of these.
 fn is_own(host: &str, known: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty() => name,
@@ -78,13 +79,14 @@ fn is_own(host: &str, known: &[String]) -> bool {
         || known.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Gives each request a name, which is in all its log lines and in its answer, and counts it. Prompts and answers are not written down.
+/// Gives each request an id, which is in all its log lines and in its response, and counts it. Prompts and answers are
+/// not logged.
 pub(crate) async fn log(Extract(state): Extract<Arc<State>>, request: Request, next: Next) -> Response {
     let begin = Instant::now();
     let id = request.headers().get("x-request-id").filter(|id| is_plain(id)).cloned();
     let id = id.or_else(|| HeaderValue::try_from(new_id("req_")).ok());
     let id = id.unwrap_or_else(|| HeaderValue::from_static("req_0"));
-    // The route and not the path: paths are as many as there are strangers.
+    // The route and not the path, because clients can invent any number of paths.
     let route = request.extensions().get::<MatchedPath>().map_or("(none)", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default(), %method, route);
@@ -97,7 +99,7 @@ pub(crate) async fn log(Extract(state): Extract<Arc<State>>, request: Request, n
     response.map(|body| Body::new(Timed { body, state, route, begin }))
 }
 
-/// A body that notes how long its request took when the last byte is sent, or when the client has left.
+/// A body that records the duration of its request when the last byte is sent, or when the client has disconnected.
 struct Timed {
     body: Body,
     state: Arc<State>,

@@ -1,4 +1,4 @@
-//! A model that is ready for requests: its tokenizer and template, its scheduler, and a service for its constraints.
+//! A model that is ready for requests: its tokenizer, its template, its scheduler, and a service for its constraints.
 
 use std::{fmt::Display, sync::Arc, time::Duration};
 
@@ -28,26 +28,26 @@ use crate::{
     request::{Requested, plain_tools, thoughts::Mind},
 };
 
-/// What an engine is made of.
+/// The parts of an engine.
 pub struct Parts {
-    /// What the model is called.
+    /// The name of the model.
     pub name: String,
     /// The model.
     pub model: Box<dyn Model>,
     /// Its tokenizer.
     pub tokenizer: Arc<Tokenizer>,
-    /// How it writes down conversations, if it can.
+    /// The template for conversations, if it has one.
     pub template: Option<Arc<ChatTemplate>>,
-    /// What a plain prompt begins with.
+    /// The token that a plain prompt begins with, if any.
     pub first: Option<TokenId>,
-    /// How it writes tool calls. Without one, its template is looked at.
+    /// The format of its tool calls. If `None`, it is guessed from the template.
     pub format: Option<ModelFormat>,
-    /// How tokens are chosen where a request does not say it.
+    /// How tokens are sampled unless a request says otherwise.
     pub sampling: Sampling,
 }
 
 impl Parts {
-    /// A model that was loaded, under a name.
+    /// Creates the parts for a loaded model with this name.
     pub fn loaded(loaded: Loaded, name: impl Into<String>) -> Self {
         let Loaded { model, tokenizer, template, first, sampling } = loaded;
         Self { name: name.into(), model, tokenizer, template, first, format: None, sampling }
@@ -68,23 +68,24 @@ pub struct Engine {
     template: Option<Arc<ChatTemplate>>,
     first: Option<TokenId>,
     format: ModelFormat,
-    /// Whether the template can write down tools.
+    /// Whether the template supports tools.
     knows_tools: bool,
     context: usize,
     sampling: Sampling,
     max_batch: usize,
-    /// Whether a constraint may begin with the end of a prompt.
+    /// Whether a constraint may include the end of a prompt.
     can_heal: bool,
     scheduler: Scheduler,
     grammars: Client,
 }
 
 impl Engine {
-    /// Starts a scheduler for a model, and has a service compile constraints with a backend for its vocabulary.
+    /// Starts a scheduler for a model, and a client of the service that compiles constraints with a backend for its
+    /// vocabulary.
     ///
     /// # Errors
     ///
-    /// If the format of tool calls is none.
+    /// Fails if there is no format with the guessed name.
     pub fn start(
         parts: Parts,
         scheduling: scheduler::Options,
@@ -119,7 +120,7 @@ impl Engine {
         })
     }
 
-    /// The client by which constraints are compiled.
+    /// Returns the client that compiles constraints.
     pub fn grammars(&self) -> &Client {
         &self.grammars
     }
@@ -136,22 +137,22 @@ impl Engine {
         self.tokenizer.vocabulary()
     }
 
-    /// How the model writes tool calls.
+    /// Returns the format of the model's tool calls.
     pub(crate) fn format(&self) -> &ModelFormat {
         &self.format
     }
 
-    /// How it writes down conversations, as a template.
+    /// Returns the template for conversations.
     pub(crate) fn template(&self) -> Option<&str> {
         self.tokenizer.chat_template()
     }
 
-    /// How it thinks, and what its template knows.
+    /// Returns what is known about the model's reasoning.
     pub(crate) fn mind(&self) -> Mind<'_> {
         Mind { can_reason: self.format.can_reason(), template: self.template.as_deref() }
     }
 
-    /// How tokens are chosen where a request does not say it.
+    /// Returns how tokens are sampled unless a request says otherwise.
     pub(crate) fn sampling(&self) -> &Sampling {
         &self.sampling
     }
@@ -160,7 +161,7 @@ impl Engine {
         self.context
     }
 
-    /// The most answers that are written at the same time.
+    /// Returns the maximum number of answers that are written at the same time.
     pub(crate) fn max_batch(&self) -> usize {
         self.max_batch
     }
@@ -173,12 +174,12 @@ impl Engine {
         self.scheduler.statistics()
     }
 
-    /// The server is about to end: answers whose constraint is late are not waited for.
+    /// Prepares for the end of the server: answers whose constraint is still compiled are not waited for.
     pub(crate) fn hurry(&self) {
         self.scheduler.hurry();
     }
 
-    /// Whether a request is for this model; one that names none is.
+    /// Checks that a request is for this model, or names none.
     pub(crate) fn check_name(&self, model: Option<&str>) -> Result<()> {
         match model {
             Some(model) if model != self.name => Err(ApiError::no_model(model, &self.name)),
@@ -186,7 +187,7 @@ impl Engine {
         }
     }
 
-    /// The tokens of a plain prompt.
+    /// Returns the tokens of a plain prompt.
     pub(crate) fn prompt(&self, text: &str, param: &str) -> Result<Vec<TokenId>> {
         self.check_size(text, param)?;
         let mut tokens: Vec<TokenId> = self.first.into_iter().collect();
@@ -196,7 +197,8 @@ impl Engine {
         Ok(tokens)
     }
 
-    /// A conversation as a prompt, with the beginning of an answer; or, if `is_open`, up to the end of its last message, which goes on.
+    /// Converts a conversation to a prompt that ends where an answer begins; or, if `is_open`, at the end of its last
+    /// message, which the model continues.
     pub(crate) fn chat(
         &self,
         messages: &Value,
@@ -209,7 +211,7 @@ impl Engine {
             let message = "the model has no chat template; use /v1/completions with a plain prompt";
             ApiError::value(param, message)
         })?;
-        // What looks like a special token in a message is ordinary text. What we write ourselves below is not.
+        // Names of special tokens in a message are ordinary text. Those that we write below are not.
         let messages = shielded(&self.tokenizer, messages);
         let tools = tools.map(|tools| shielded(&self.tokenizer, tools));
         let (mut messages, tools) = if self.knows_tools {
@@ -248,7 +250,7 @@ impl Engine {
         Ok(Prompt { tokens, begins_thoughts: self.format.is_begun_by(&text) })
     }
 
-    /// A text with more bytes than the context can hold is not worth encoding.
+    /// Rejects a text that is longer than the context can hold, before encoding it.
     fn check_size(&self, text: &str, param: &str) -> Result<()> {
         let least = text.len() / self.vocabulary().max_token_bytes().max(1);
         self.check_length(least, param)
@@ -266,7 +268,7 @@ impl Engine {
         Err(ApiError::too_long(param, message))
     }
 
-    /// Asks for a constraint to be compiled.
+    /// Requests a constraint and waits for it.
     pub(crate) async fn compile(&self, requested: &Requested) -> Result<Found> {
         let client = self.grammars.with_options(requested.options.clone());
         let ticket = client.request(&requested.constraint);
@@ -281,14 +283,14 @@ impl Engine {
     }
 }
 
-/// A conversation, as the model reads it.
+/// A conversation as tokens.
 pub(crate) struct Prompt {
     pub(crate) tokens: Vec<TokenId>,
     /// Whether it ends where the model's thoughts begin.
     pub(crate) begins_thoughts: bool,
 }
 
-/// Why a request was not taken.
+/// Returns the error for a request that the scheduler refused.
 pub(crate) fn unsubmitted(error: &SubmitError) -> ApiError {
     match error {
         SubmitError::Invalid { field: field @ ("tries" | "sampling"), problem } => {
@@ -301,15 +303,15 @@ pub(crate) fn unsubmitted(error: &SubmitError) -> ApiError {
     }
 }
 
-/// A constraint that was compiled.
+/// A compiled constraint.
 pub(crate) struct Found {
     pub(crate) compiled: Arc<CompiledConstraint>,
-    /// How long it waited until a worker took it up, if it was new.
+    /// How long it waited for a worker, if it was new.
     pub(crate) waited: Duration,
     pub(crate) is_new: bool,
 }
 
-/// The format that a template seems to be written for: each has words that no other has.
+/// Guesses the format of a template: each format has words that no other has.
 fn guess_format(template: &str) -> &'static str {
     const SIGNS: [(&str, &str); 12] = [
         ("<|channel|>", "harmony"),
@@ -332,7 +334,7 @@ fn guess_format(template: &str) -> &'static str {
     }
 }
 
-/// Why a constraint was refused, with its place.
+/// Returns the error for a refused constraint, with its place.
 pub(crate) fn refused(error: &dyn Display, category: Category, requested: &Requested) -> ApiError {
     let code = match requested.constraint {
         maskwright::Constraint::JsonSchema(_) => "invalid_json_schema",

@@ -1,4 +1,4 @@
-//! Errors as clients of the `OpenAI` API expect them.
+//! Errors in the format of the `OpenAI` API.
 //!
 //! ```text
 //! HTTP/1.1 400 Bad Request
@@ -6,7 +6,7 @@
 //!            "type": "invalid_request_error", "param": "temperature", "code": "invalid_value"}}
 //! ```
 //!
-//! `param` is the path of the field, as in `messages[2].content`; `code` is for programs, the message for people.
+//! `param` is the path of the field, such as `messages[2].content`; `code` is for programs, the message for people.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -15,10 +15,10 @@ use axum::{
 use maskwright::Category;
 use serde_json::{Value, json};
 
-/// What a handler ends with.
+/// The result of a handler.
 pub(crate) type Result<T, E = ApiError> = core::result::Result<T, E>;
 
-/// Why a request gets no answer.
+/// The reason why a request fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
@@ -26,12 +26,12 @@ pub(crate) struct ApiError {
     pub(crate) code: Option<&'static str>,
     pub(crate) param: Option<String>,
     pub(crate) message: String,
-    /// After how many seconds it makes sense to try again.
+    /// The number of seconds after which the client may try again.
     pub(crate) retry_after: Option<u32>,
 }
 
 impl ApiError {
-    /// A field that makes no sense.
+    /// Creates the error for an invalid field.
     pub(crate) fn invalid(param: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
@@ -43,45 +43,47 @@ impl ApiError {
         }
     }
 
-    /// A value out of its range or not among those that are known.
+    /// Creates the error for a value that is out of range or unknown.
     pub(crate) fn value(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self::invalid(param, "invalid_value", message)
     }
 
-    /// A field of the wrong JSON type.
+    /// Creates the error for a field of the wrong JSON type.
     pub(crate) fn wrong_type(param: impl Into<String>, expected: &str, found: &Value) -> Self {
         let param = param.into();
         let message = format!("'{param}' must be {expected}, but is {}", kind_of(found));
         Self::invalid(param, "invalid_type", message)
     }
 
-    /// A field that must be there.
+    /// Creates the error for a missing field.
     pub(crate) fn missing(param: impl Into<String>) -> Self {
         let param = param.into();
         let message = format!("'{param}' is missing");
         Self::invalid(param, "missing_required_parameter", message)
     }
 
-    /// A field that nobody knows.
+    /// Creates the error for an unknown field.
     pub(crate) fn unknown(param: impl Into<String>) -> Self {
         let param = param.into();
         let message = format!("'{param}' is not a known parameter; remove it, or check its spelling");
         Self::invalid(param, "unknown_parameter", message)
     }
 
-    /// A field that is known elsewhere, but not enforced here.
+    /// Creates the error for a field that is known elsewhere, but not supported here.
     pub(crate) fn unsupported(param: impl Into<String>, why: &str) -> Self {
         let param = param.into();
         let message = format!("'{param}' is not supported by this server: {why}");
         Self::invalid(param, "unsupported_parameter", message)
     }
 
-    /// A constraint that met a limit while a text was matched. The reason names the limit, the place and what to change.
+    /// Creates the error for a constraint that exceeded a limit during matching. The reason names the limit, the place
+    /// and what to change.
     pub(crate) fn constraint_limit(param: &str, reason: impl std::fmt::Display) -> Self {
         Self::invalid(param, "constraint_limit", format!("'{param}': {reason}"))
     }
 
-    /// A constraint that was refused: the one place where the kind of an error becomes a status. `code` is for a constraint that is wrong.
+    /// Creates the error for a refused constraint. Only this function maps the kind of an error to a status. `code` is
+    /// for an invalid constraint.
     pub(crate) fn constraint(
         param: &str,
         code: &'static str,
@@ -99,7 +101,7 @@ impl ApiError {
         }
     }
 
-    /// Two constraints in one request.
+    /// Creates the error for two constraints in one request.
     pub(crate) fn both(first: &str, second: &str) -> Self {
         let message = format!(
             "cannot specify both '{first}' and '{second}' in the same request; an answer has one constraint"
@@ -107,12 +109,12 @@ impl ApiError {
         Self::invalid(second, "conflicting_parameters", message)
     }
 
-    /// Too long for the model.
+    /// Creates the error for a prompt that is too long for the model.
     pub(crate) fn too_long(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self::invalid(param, "context_length_exceeded", message)
     }
 
-    /// A failure with another status.
+    /// Creates an error with another status.
     pub(crate) fn other(
         status: StatusCode,
         kind: &'static str,
@@ -122,37 +124,37 @@ impl ApiError {
         Self { status, kind, code: Some(code), param: None, message: message.into(), retry_after: None }
     }
 
-    /// No such model.
+    /// Creates the error for an unknown model.
     pub(crate) fn no_model(model: &str, served: &str) -> Self {
         let message = format!("the model '{model}' is not served here; '{served}' is");
         let error = Self::other(StatusCode::NOT_FOUND, "invalid_request_error", "model_not_found", message);
         Self { param: Some("model".into()), ..error }
     }
 
-    /// Too much to do.
+    /// Creates the error for an overloaded server.
     pub(crate) fn busy(message: impl Into<String>) -> Self {
         let error = Self::other(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "server_busy", message);
         Self { retry_after: Some(1), ..error }
     }
 
-    /// The server is about to end.
+    /// Creates the error for a server that is stopping.
     pub(crate) fn stopping() -> Self {
         let message = "the server is stopping; try again later";
         let error = Self::other(StatusCode::SERVICE_UNAVAILABLE, "server_error", "stopping", message);
         Self { retry_after: Some(5), ..error }
     }
 
-    /// A defect in this program.
+    /// Creates the error for a bug in this program.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::other(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "internal_error", message)
     }
 
-    /// It took too long.
+    /// Creates the error for a timeout.
     pub(crate) fn timeout(message: impl Into<String>) -> Self {
         Self::other(StatusCode::GATEWAY_TIMEOUT, "server_error", "timeout", message)
     }
 
-    /// The body.
+    /// Returns the body.
     pub(crate) fn json(&self) -> Value {
         json!({"error": {
             "message": self.message, "type": self.kind, "param": self.param, "code": self.code,
@@ -185,7 +187,7 @@ impl IntoResponse for Json {
     }
 }
 
-/// What a JSON value is, in words.
+/// Describes the type of a JSON value.
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

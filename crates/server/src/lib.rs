@@ -17,7 +17,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # How a request goes
+//! # The path of a request
 //!
 //! ```text
 //! bytes ─▶ access: key, name ─▶ request: JSON to checked values ─▶ engine: prompt to tokens, constraint to a guide
@@ -25,15 +25,15 @@
 //!             SSE or JSON ◀─ routes: the shape of an API ◀─ answer: events to text, calls, usage
 //! ```
 //!
-//! | module | what it is about |
+//! | module | purpose |
 //! |---|---|
-//! | [`request`] | reading what clients ask for; nothing is ignored in silence |
+//! | [`request`] | reads requests; no field is silently ignored |
 //! | [`engine`] | the model, its tokenizer, its scheduler, its constraints |
-//! | [`answer`] | from the events of the scheduler to what clients are told |
-//! | [`routes`] | the endpoints, a file each |
-//! | [`access`] | keys, names and log lines |
-//! | [`stored`] | responses that a later one can go on from |
-//! | [`turns`] | what takes a while is done on few threads |
+//! | [`answer`] | converts the events of the scheduler to responses |
+//! | [`routes`] | the endpoints, one file each |
+//! | [`access`] | keys, request ids and log lines |
+//! | [`stored`] | responses that a later request can continue from |
+//! | [`turns`] | limits the number of threads for slow work |
 //! | [`serve`], [`patient`] | connections, and how they end |
 //!
 //! No step of the model and no compilation runs on a thread that serves connections. An answer without a constraint has no matcher and no mask.
@@ -73,12 +73,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server for a model.
+    /// Creates a server for a model.
     pub fn new(engine: Engine, settings: Settings) -> Self {
         Self { state: Arc::new(State::new(engine, settings)) }
     }
 
-    /// All endpoints, for those who bring connections of their own.
+    /// Returns all endpoints, for programs with their own connections.
     pub fn router(&self) -> Router {
         let (open, api) = routes::all();
         let api = api.route_layer(middleware::from_fn_with_state(self.state.clone(), access::keys));
@@ -96,8 +96,8 @@ impl Server {
         router.with_state(self.state.clone())
     }
 
-    /// Serves until `stop` is ready. Answers that are being written are finished, within [`Settings::stop_timeout`]; those that wait for a slow constraint end
-    /// at once.
+    /// Serves until `stop` is ready. Answers that are being written are then finished, within
+    /// [`Settings::stop_timeout`]; those that wait for a slow constraint end at once.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
         let router = self.router();
         let state = self.state.clone();
@@ -108,19 +108,19 @@ impl Server {
         serve::serve(router, listener, self.state.settings.clone(), stop).await
     }
 
-    /// The engine.
+    /// Returns the engine.
     pub fn engine(&self) -> &Engine {
         &self.state.engine
     }
 }
 
-/// A handler that panicked is a bug of ours, and of no concern to other requests.
+/// Handles a handler that panicked. This is a bug, and does not affect other requests.
 fn panicked(_panic: Box<dyn std::any::Any + Send>) -> axum::response::Response {
     let error = ApiError::internal("internal error, please report it: a handler panicked");
     axum::response::IntoResponse::into_response(error)
 }
 
-/// Which pages may use the API.
+/// Configures which web pages may use the API.
 fn cors(origins: &[String]) -> Option<CorsLayer> {
     if origins.is_empty() {
         return None;

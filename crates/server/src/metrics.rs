@@ -1,6 +1,7 @@
-//! Numbers for Prometheus: those of the compile service, of the scheduler, of the requests and of their answers.
+//! Metrics for Prometheus: those of the compile service, of the scheduler, of requests and of answers.
 //!
-//! What takes time is a histogram. Masks and compiles have theirs in the compile service; those of requests and answers are here.
+//! Durations are histograms. Those of masks and compilations are in the compile service; those of requests and answers
+//! are here.
 
 use std::{
     collections::BTreeMap,
@@ -20,43 +21,43 @@ const BOUNDS: [u64; 18] = [
     600_000,
 ];
 
-/// Requests that were answered, and how long that took.
+/// The counts and durations of requests and answers.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    /// How many, by route and status.
+    /// The number of requests, by route and status.
     requests: Mutex<BTreeMap<(String, u16), u64>>,
-    /// Until the last byte was sent, by route.
+    /// The time until the last byte was sent, by route.
     request_times: Times,
-    /// From a request to the first token of an answer, by kind of constraint.
+    /// The time from a request to the first token of an answer, by kind of constraint.
     first_tokens: Times,
-    /// From token to token behind it, the average of an answer, by kind of constraint.
+    /// The average time between two tokens of an answer, by kind of constraint.
     tokens: Times,
-    /// Until the model took an answer up, by kind of constraint.
+    /// The time until the model started an answer, by kind of constraint.
     queue: Times,
 }
 
-/// Histograms by the value of a label, of which there are few.
+/// Histograms by the value of a label with few values.
 #[derive(Debug, Default)]
 struct Times(Mutex<BTreeMap<String, Histogram>>);
 
 impl Metrics {
-    /// Counts a request. Routes are those of the program.
+    /// Counts a request. The route is one of the program's, not a path.
     pub(crate) fn request(&self, route: &str, status: u16) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         *requests.entry((route.to_owned(), status)).or_default() += 1;
     }
 
-    /// The last byte of an answer was sent, or nobody wants it any more.
+    /// Records that the last byte of a response was sent, or that the client has disconnected.
     pub(crate) fn request_ended(&self, route: &str, time: Duration) {
         self.request_times.add(route, time);
     }
 
-    /// The first token of an answer is there.
+    /// Records the time of the first token of an answer.
     pub(crate) fn first_token(&self, constraint: &str, time: Duration) {
         self.first_tokens.add(constraint, time);
     }
 
-    /// An answer was written: how long it waited for the model, and how long each token behind the first ones took.
+    /// Records a finished answer: how long it waited for the model, and how long each token after the first ones took.
     pub(crate) fn answer(&self, constraint: &str, queued: Duration, token: Option<Duration>) {
         self.queue.add(constraint, queued);
         if let Some(token) = token {
@@ -80,12 +81,12 @@ impl Times {
     }
 }
 
-/// The page in Prometheus' text format.
+/// Returns the metrics in Prometheus' text format.
 pub(crate) fn page(engine: &Engine, metrics: &Metrics) -> String {
     let mut page = engine.grammars().service().statistics().to_prometheus(&[]);
     let now = engine.statistics();
     let mut family = |name: &str, kind: &str, help: &str, value: &str| {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             page,
             "# HELP maskwright_{name} {help}\n# TYPE maskwright_{name} {kind}\nmaskwright_{name} {value}"
@@ -124,7 +125,7 @@ pub(crate) fn page(engine: &Engine, metrics: &Metrics) -> String {
     page
 }
 
-/// Where constraints fight the model.
+/// Writes the metrics for how strongly constraints contradict the model.
 fn masses(masses: &Masses, page: &mut String) {
     let _ = writeln!(
         page,

@@ -1,7 +1,9 @@
-//! A connection that does not wait for ever for a client that reads nothing.
+//! A connection with a time limit for clients that stop reading.
 //!
-//! A client that stops reading fills the buffers of both machines; from then on nothing can be written. Its answers end by themselves, but the connection would stay, and with it one of
-//! the places that all clients share. So a write that makes no progress for a while is an error, and the connection is closed. A slow reader is no such client: it reads something.
+//! A client that stops reading fills the buffers of both machines; from then on nothing can be written. Its answers end
+//! anyway, but the connection would remain open and occupy one of the places that all clients share. So a write that
+//! makes no progress for a while is an error, and the connection is closed. A slow client is not affected, because it
+//! still reads something.
 
 use std::{
     io,
@@ -16,11 +18,11 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-/// A connection with a limit of patience.
+/// A connection that gives up after a time without progress.
 pub(crate) struct Patient {
     stream: TcpStream,
     patience: Duration,
-    /// Until when a write that is stuck is waited for, if one is.
+    /// The deadline for a write that makes no progress.
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
@@ -29,7 +31,7 @@ impl Patient {
         Self { stream, patience, stuck: None }
     }
 
-    /// Notes how a write went. One that is stuck for too long is an error.
+    /// Records the result of a write. One that makes no progress for too long is an error.
     fn wrote<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stuck = None;
@@ -38,7 +40,7 @@ impl Patient {
         let patience = self.patience;
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(stuck.as_mut().poll(context));
-        // Whoever tries again fails at once.
+        // Further attempts fail at once.
         stuck.as_mut().reset(Instant::now());
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
     }

@@ -1,4 +1,4 @@
-//! Connections: accepting them, hurrying the slow ones, and ending well.
+//! Connections: accepts them, closes slow ones, and shuts down gracefully.
 //!
 //! ```text
 //! accept ─▶ a task for each connection ─▶ router
@@ -24,10 +24,10 @@ use tokio::{
 
 use crate::{patient::Patient, settings::Settings};
 
-/// How long to wait when connections cannot be accepted, for want of file handles for instance.
+/// How long to wait if connections cannot be accepted, for example for lack of file handles.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Serves until it is told to stop, and then until all answers are finished or the patience is over.
+/// Serves until the stop signal, and then until all answers are finished or the timeout expires.
 pub(crate) async fn serve(
     router: Router,
     listener: TcpListener,
@@ -49,7 +49,7 @@ pub(crate) async fn serve(
         let service = TowerToHyperService::new(router.clone());
         let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
-            // A connection that breaks is nobody's fault.
+            // A broken connection is not an error of the server.
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended early");
             }
@@ -72,7 +72,7 @@ async fn accept(
     let permit = permits.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => {
-            // Tokens are small and should not wait for others.
+            // Tokens are small packets and should be sent at once.
             let _ = stream.set_nodelay(true);
             Some((stream, permit))
         }

@@ -1,4 +1,4 @@
-//! What all handlers share.
+//! The state that all handlers share.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -15,32 +15,32 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{engine::Engine, metrics::Metrics, settings::Settings, stored::Stored};
 
-/// The right to do what takes a while.
+/// The right to do slow work.
 #[derive(Debug)]
 pub(crate) struct Turn {
     /// When the request began to wait for it.
     pub(crate) since: Instant,
-    /// Its place, until it is dropped.
+    /// Its permit, which is released on drop.
     pub(crate) _place: OwnedSemaphorePermit,
 }
 
-/// What all handlers share.
+/// The state that all handlers share.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) engine: Engine,
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
-    /// How many more requests may do what takes a while, each on a thread.
+    /// The permits for slow work, each of which uses a thread.
     pub(crate) turns: Arc<Semaphore>,
-    /// Responses that a later one can go on from.
+    /// The responses that a later request can continue from.
     pub(crate) stored: Stored,
-    /// When the server started.
+    /// The time at which the server started.
     pub(crate) since: u64,
 }
 
 impl State {
     pub(crate) fn new(engine: Engine, settings: Settings) -> Self {
-        // More than processors, so that a long text keeps no short one waiting.
+        // More threads than processors, so that a long text does not block short ones.
         let threads = available_parallelism().map_or(1, NonZero::get).max(4);
         let turns = Arc::new(Semaphore::new(threads));
         let stored = Stored::new(settings.response_bytes);
@@ -48,12 +48,12 @@ impl State {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A name that nobody else has, such as `chatcmpl-3f…`. It is no secret.
+/// Returns a unique id, such as `chatcmpl-3f…`. It is not secret.
 pub(crate) fn new_id(prefix: &str) -> String {
     static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
     static NEXT: AtomicU64 = AtomicU64::new(0);

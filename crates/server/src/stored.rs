@@ -1,6 +1,7 @@
-//! Responses that are kept for a while, so that a later one can go on from them (`previous_response_id`).
+//! Responses that are stored for a while, so that a later request can continue from them (`previous_response_id`).
 //!
-//! They are kept in memory alone, within a limit of bytes; the oldest are forgotten first. Each belongs to the key that it was made with: to others it is not there.
+//! They are only kept in memory, within a size limit; the oldest are dropped first. Each belongs to the key that it was
+//! created with, and is invisible to others.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,13 +12,13 @@ use std::{
 use axum::http::{HeaderMap, header};
 use serde_json::Value;
 
-/// What an entry takes besides its texts.
+/// The size of an entry without its texts, in bytes.
 const OVERHEAD: usize = 512;
 
-/// The responses that are kept.
+/// The stored responses.
 #[derive(Debug)]
 pub(crate) struct Stored {
-    /// The most bytes; 0 keeps nothing.
+    /// The maximum size in bytes; 0 stores nothing.
     limit: usize,
     keys: RandomState,
     inner: Mutex<Inner>,
@@ -26,7 +27,7 @@ pub(crate) struct Stored {
 #[derive(Debug, Default)]
 struct Inner {
     entries: HashMap<String, Entry>,
-    /// The oldest first. Those that were deleted are still in it.
+    /// The ids, oldest first.
     order: VecDeque<String>,
     bytes: usize,
 }
@@ -34,13 +35,13 @@ struct Inner {
 #[derive(Debug)]
 struct Entry {
     owner: Owner,
-    /// The conversation up to and with the response, as templates want it, without instructions.
+    /// The conversation including the response, in the format for templates, without instructions.
     messages: Vec<Value>,
     body: Value,
     bytes: usize,
 }
 
-/// Whose response it is.
+/// The owner of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner(u64);
 
@@ -49,17 +50,17 @@ impl Stored {
         Self { limit, keys: RandomState::new(), inner: Mutex::default() }
     }
 
-    /// Whether anything is kept.
+    /// Whether anything is stored.
     pub(crate) fn is_on(&self) -> bool {
         self.limit > 0
     }
 
-    /// Who sends a request.
+    /// Returns the owner of a request.
     pub(crate) fn owner(&self, headers: &HeaderMap) -> Owner {
         Owner(self.keys.hash_one(headers.get(header::AUTHORIZATION).map(header::HeaderValue::as_bytes)))
     }
 
-    /// Keeps a response under its id.
+    /// Stores a response under its id.
     pub(crate) fn put(&self, id: &str, owner: Owner, messages: Vec<Value>, body: Value) {
         let bytes = OVERHEAD + body.to_string().len() + messages.iter().map(size).sum::<usize>();
         if bytes > self.limit {
@@ -75,30 +76,30 @@ impl Stored {
         }
     }
 
-    /// The conversation that a response ended.
+    /// Returns the conversation that ends with a response.
     pub(crate) fn messages(&self, id: &str, owner: Owner) -> Option<Vec<Value>> {
         self.lock().of(id, owner).map(|entry| entry.messages.clone())
     }
 
-    /// A response as it was told.
+    /// Returns a response as it was sent.
     pub(crate) fn body(&self, id: &str, owner: Owner) -> Option<Value> {
         self.lock().of(id, owner).map(|entry| entry.body.clone())
     }
 
-    /// Forgets a response. Returns whether it was there.
+    /// Deletes a response. Returns whether it existed.
     pub(crate) fn delete(&self, id: &str, owner: Owner) -> bool {
         let mut inner = self.lock();
         if inner.of(id, owner).is_none() {
             return false;
         }
         inner.forget(id);
-        // Names of what was deleted must not gather.
+        // Ids of deleted responses must not accumulate.
         inner.order.retain(|known| known != id);
         true
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing in between can be seen: every change is whole.
+        // A poisoned lock is fine, because every change is complete.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -115,7 +116,7 @@ impl Inner {
     }
 }
 
-/// About how many bytes a value takes.
+/// Returns the approximate size of a value in bytes.
 fn size(value: &Value) -> usize {
     64 + value.to_string().len()
 }
@@ -140,7 +141,7 @@ mod tests {
         assert!(stored.delete("c", me) && !stored.delete("c", me));
         stored.put("f", me, vec![json!(text)], json!("f"));
         assert_eq!(stored.body("d", me), Some(json!("d")));
-        // What is larger than everything together is not kept, and pushes nothing out.
+        // A response that exceeds the limit is not stored, and evicts nothing.
         stored.put("g", me, vec![json!("x".repeat(10_000))], json!("g"));
         assert!(stored.body("g", me).is_none() && stored.body("d", me).is_some());
     }

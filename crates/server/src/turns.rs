@@ -1,4 +1,4 @@
-//! Turns: what takes a while is done on few threads at the same time.
+//! Turns: limit the number of threads for slow work.
 
 use std::{fmt::Display, sync::Arc, time::Instant};
 
@@ -9,8 +9,8 @@ use crate::{
     state::{State, Turn},
 };
 
-/// Runs something that takes a while where it disturbs nobody: on a thread of its own, and on few of them at the same time. A thread for
-/// each of a thousand requests would take its share of the processor from the compiles and from the model, and keep its memory.
+/// Runs slow work on a separate thread, of which only a few run at the same time. A thread for each of a thousand
+/// requests would take processor time from compilations and from the model, and keep its memory.
 pub(crate) async fn aside<T: Send + 'static>(
     state: &State,
     work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -18,8 +18,9 @@ pub(crate) async fn aside<T: Send + 'static>(
     in_turn(state, work).await.map(|(value, _)| value)
 }
 
-/// The same for a request that has more to do before the model can begin: it keeps its turn. Of a thousand requests that come at once the first are then with
-/// the model while the last still wait, instead of all of them having been cut into tokens and none compiled.
+/// Does the same for a request that has more to do before the model can begin, and returns its turn. If a thousand
+/// requests arrive at once, the first ones then reach the model while the last ones still wait, instead of all being
+/// tokenized and none compiled.
 pub(crate) async fn in_turn<T: Send + 'static>(
     state: &State,
     work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -29,7 +30,7 @@ pub(crate) async fn in_turn<T: Send + 'static>(
     let since = Instant::now();
     let place = state.turns.clone().acquire_owned().await.map_err(|error| broken(&error))?;
     let turn = Turn { since, _place: place };
-    // Whoever stops waiting asks the work to end. That may take a moment, so the turn goes along.
+    // If the caller stops waiting, the work is cancelled. That may take a moment, so the turn moves along.
     let leash = Leash(CancelToken::new());
     let stop = leash.0.clone();
     let work = move || with_cancel(&stop, work).map(|value| (value, turn));
@@ -38,7 +39,7 @@ pub(crate) async fn in_turn<T: Send + 'static>(
     result
 }
 
-/// Whoever drops it asks some work to end.
+/// Cancels some work on drop.
 struct Leash(Arc<CancelToken>);
 
 impl Drop for Leash {

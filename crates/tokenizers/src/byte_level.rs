@@ -4,7 +4,7 @@
 //! printable characters of Latin-1 stand for themselves, and the other 68 bytes, in ascending
 //! order, for U+0100, U+0101 and so on. A space becomes `Ġ` (U+0120), a newline `Ċ` (U+010A).
 
-/// The byte that a character stands for.
+/// Returns the byte that a character stands for.
 pub(crate) fn byte_of(character: char) -> Option<u8> {
     match u32::from(character) {
         code @ 0x100..=0x143 => OTHERS.get(code as usize - 0x100).copied(),
@@ -12,12 +12,12 @@ pub(crate) fn byte_of(character: char) -> Option<u8> {
     }
 }
 
-/// The bytes of a token; `None` if a character is outside the alphabet.
+/// Returns the bytes of a token; `None` if a character is outside the alphabet.
 pub(crate) fn bytes_of(token: &str) -> Option<Vec<u8>> {
     token.chars().map(byte_of).collect()
 }
 
-/// All bytes in the order of the alphabet: those that stand for themselves, then the others.
+/// Returns all bytes in the order of the alphabet: those that stand for themselves, then the others.
 pub(crate) fn bytes_in_order() -> impl Iterator<Item = u8> {
     (0..=u8::MAX).filter(|&byte| stands_for_itself(byte)).chain(OTHERS)
 }
@@ -30,7 +30,7 @@ const fn stands_for_itself(byte: u8) -> bool {
 const OTHERS: [u8; 68] = {
     let mut others = [0; 68];
     let (mut byte, mut at) = (0_u8, 0);
-    // The last byte stands for itself, so the count may stop before it.
+    // The last byte stands for itself, so the loop may stop before it.
     while byte < u8::MAX {
         if !stands_for_itself(byte) {
             others[at] = byte;

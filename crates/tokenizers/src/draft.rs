@@ -1,4 +1,4 @@
-//! What every format is read into, before it is checked and frozen.
+//! The common representation of all formats, before it is checked and frozen.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use maskwright_vocab::{TokenId, VocabularyBuilder};
 
 use crate::{Error, Format, Options, Tokenizer, encode::Encoder};
 
-/// The tokens of a file and what it says about them.
+/// The tokens of a file, with further information from it.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) format: Format,
     pub(crate) tokens: Vec<(u32, Piece)>,
-    /// The tokens that end the text, if the file or its neighbours say so.
+    /// The tokens that end the text, if the file or the files next to it name them.
     pub(crate) eos: Vec<u32>,
     pub(crate) bos: Option<u32>,
     /// The width of the model's output, if known.
@@ -20,7 +20,7 @@ pub(crate) struct Draft {
     pub(crate) encoder: Encoder,
 }
 
-/// What one id stands for.
+/// The meaning of an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(Vec<u8>),
@@ -32,19 +32,19 @@ impl Draft {
         Self { format, tokens, eos: vec![], bos: None, size: None, chat_template: None, encoder }
     }
 
-    /// The special token of that name.
+    /// Returns the special token with this name.
     pub(crate) fn special(&self, name: &str) -> Option<u32> {
         let named = |piece: &Piece| matches!(piece, Piece::Special(known) if known == name);
         self.tokens.iter().find(|(_, piece)| named(piece)).map(|(id, _)| *id)
     }
 
-    /// The token of that name, be it special or ordinary text.
+    /// Returns the token with this name, whether it is special or ordinary text.
     pub(crate) fn named(&self, name: &str) -> Option<u32> {
         let text = |piece: &Piece| matches!(piece, Piece::Text(bytes) if bytes == name.as_bytes());
         self.special(name).or_else(|| self.tokens.iter().find(|(_, piece)| text(piece)).map(|(id, _)| *id))
     }
 
-    /// Applies the options, settles the EOS tokens and builds the vocabulary.
+    /// Applies the options, determines the EOS tokens and builds the vocabulary.
     pub(crate) fn finish(mut self, options: &Options) -> Result<Tokenizer, Error> {
         for (id, name) in &options.specials {
             self.set_special(id.0, Some(name));
@@ -85,7 +85,7 @@ impl Draft {
         self.tokens.iter().any(|(known, _)| *known == id)
     }
 
-    /// Makes a token special: text spells it no longer. Without a name it keeps its own text as name.
+    /// Makes a token special, so that no text spells it any more. Without a name it keeps its text as its name.
     fn set_special(&mut self, id: u32, name: Option<&str>) {
         match self.tokens.iter_mut().find(|(known, _)| *known == id) {
             None => self.tokens.push((id, Piece::Special(name.unwrap_or_default().into()))),
@@ -101,7 +101,7 @@ impl Draft {
     }
 }
 
-/// Names under which models end a text or a turn, used when nothing else says which token does.
+/// The usual names of tokens that end a text or a turn. They are only used if no file names such a token.
 const WELL_KNOWN_EOS: &[&str] = &[
     "<|eot_id|>",
     "<|eom_id|>",
@@ -158,7 +158,7 @@ mod tests {
         let tokenizer = draft().finish(&options).unwrap();
         let vocabulary = tokenizer.vocabulary();
         assert_eq!((eos(&tokenizer), vocabulary.size()), (vec![3], 64));
-        // A token that ends the text is special from then on.
+        // A token that ends the text becomes special.
         assert_eq!(vocabulary.special_name(TokenId(3)), Some("\n\n"));
         assert_eq!(vocabulary.special("<tool>"), Some(TokenId(9)));
     }

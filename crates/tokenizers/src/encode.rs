@@ -1,7 +1,7 @@
-//! How text is cut into tokens.
+//! Encodes text as tokens.
 //!
-//! Each format has its own way; all of them answer for a text that *goes on* (see the [crate]).
-//! What cannot be done exactly is not done: [`Encoder::None`] says why.
+//! Each format has its own encoder. All of them encode a text that is a *continuation* (see the [crate]). If a file
+//! does not allow exact encoding, [`Encoder::None`] contains the reason.
 
 use std::{collections::HashMap, fmt, sync::OnceLock};
 
@@ -13,9 +13,9 @@ use crate::{
     Error, Format, piece_lattice::PieceLattice, piece_merge::PieceMerge, ranks::Encoding, words::Words,
 };
 
-/// A way to cut text into tokens.
+/// An encoder.
 pub(crate) enum Encoder {
-    /// There is none for this file, for this reason.
+    /// No text can be encoded with this file, for this reason.
     None(Format, String),
     Library(Box<LazyLibrary>),
     Tiktoken(&'static Encoding),
@@ -57,8 +57,8 @@ impl Encoder {
     }
 }
 
-/// The regular expressions that cut text into words go back and forth over white space. A run of a
-/// million exhausts them, and then the library stops cutting.
+/// The maximum number of spaces in a row. The regular expressions that split text into words backtrack over white
+/// space. A run of a million spaces exhausts them, and then the library stops splitting.
 const MAX_SPACE: usize = 100_000;
 
 fn has_endless_space(text: &str) -> bool {
@@ -81,20 +81,21 @@ impl fmt::Debug for Encoder {
 
 /// The tokenizers library, set up on first use, because that takes longer than anything else.
 pub(crate) struct Library {
-    /// What the tokenizer came from.
+    /// The format that the tokenizer was read from.
     pub(crate) format: Format,
-    /// A whole tokenizer.json.
+    /// A complete tokenizer.json.
     pub(crate) json: Vec<u8>,
-    /// Two sections of it, again.
+    /// Two sections of it, parsed.
     pub(crate) normalizer: Value,
     pub(crate) pre_tokenizer: Value,
     /// The added tokens that are ordinary text.
     pub(crate) added: Vec<(String, u32)>,
-    /// Places in the list of a Unigram model that no text may spell. (A BPE model spells what its merges make.)
+    /// Indices in the vocabulary of a Unigram model that no text may spell. (A BPE model only produces what its merges
+    /// create.)
     pub(crate) hidden: Vec<u32>,
 }
 
-/// A [`Library`] and what it becomes.
+/// A [`Library`], and its prepared form after first use.
 pub(crate) struct LazyLibrary {
     source: Library,
     prepared: OnceLock<Result<Prepared, String>>,
@@ -102,7 +103,7 @@ pub(crate) struct LazyLibrary {
 
 struct Prepared {
     tokenizer: tokenizers::Tokenizer,
-    /// The library numbers added tokens itself; where that differs from the file, this is the file's number.
+    /// The library assigns ids to added tokens itself. If they differ from the file, this maps them to the file's ids.
     renumbered: HashMap<u32, u32>,
 }
 
@@ -138,13 +139,13 @@ impl Library {
             tokenizer.with_pre_tokenizer(Some(serde_json::from_value::<PreTokenizerWrapper>(exact)?));
         }
         tokenizer.with_truncation(None)?.with_padding(None);
-        // What looks like a special token is ordinary text.
+        // Names of special tokens in a text are ordinary text.
         tokenizer.set_encode_special_tokens(true);
         let renumbered = self.renumbered(&tokenizer)?;
         Ok(Prepared { tokenizer, renumbered })
     }
 
-    /// Hidden pieces keep their place under a name that no text is likely to have.
+    /// Loads the tokenizer. Hidden pieces keep their index under a name that is unlikely to occur in a text.
     fn with_hidden_pieces(&self) -> Result<tokenizers::Tokenizer, tokenizers::Error> {
         let mut file: Value = serde_json::from_slice(&self.json)?;
         for &place in &self.hidden {
@@ -167,7 +168,7 @@ impl Library {
     }
 }
 
-/// A normalizer without the steps that put something in front of the text or change its characters.
+/// Returns a normalizer without the steps that add something before the text or change its characters.
 fn exact_normalizer(normalizer: &Value) -> Option<Value> {
     match kind(normalizer) {
         "" | "Prepend" | "NFC" | "NFD" | "NFKC" | "NFKD" => None,
@@ -181,7 +182,7 @@ fn exact_normalizer(normalizer: &Value) -> Option<Value> {
     }
 }
 
-/// A pre-tokenizer that puts no space in front of the text.
+/// Returns a pre-tokenizer that adds no space before the text.
 fn without_prefix(pre_tokenizer: &Value) -> Value {
     let mut exact = pre_tokenizer.clone();
     match kind(pre_tokenizer) {
@@ -202,7 +203,7 @@ fn without_prefix(pre_tokenizer: &Value) -> Value {
     exact
 }
 
-/// The type of a section of a tokenizer.json; empty if there is none.
+/// Returns the type of a section of a tokenizer.json; empty if there is none.
 pub(crate) fn kind(section: &Value) -> &str {
     section.get("type").and_then(Value::as_str).unwrap_or_default()
 }

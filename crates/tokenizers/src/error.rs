@@ -1,4 +1,4 @@
-//! When a tokenizer cannot be read or cannot be used.
+//! The errors of loading and using tokenizers.
 
 use std::{error, fmt, io, path::PathBuf};
 
@@ -6,55 +6,56 @@ use maskwright_vocab::VocabularyError;
 
 use crate::Format;
 
-/// Why a tokenizer cannot be loaded, or cannot encode a text. Every message is one sentence with a way out.
+/// The reason why a tokenizer cannot be loaded, or cannot encode a text. Every message is one sentence that also
+/// suggests a solution.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// A file cannot be read.
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file is larger than any tokenizer.
     TooLarge {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// The most bytes that are read.
+        /// The maximum size in bytes.
         limit: u64,
     },
-    /// The content is of no known format.
+    /// The content has no known format.
     Unknown {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
-    /// The content is of this format, but broken.
+    /// The content has this format, but is invalid.
     Malformed {
         /// The format.
         format: Format,
         /// What is wrong, and where.
         reason: String,
     },
-    /// The file is sound, but asks for something that cannot be done exactly.
+    /// The file is valid, but requires something that cannot be done exactly.
     Unsupported {
         /// The format.
         format: Format,
-        /// What is asked for.
+        /// The required feature.
         reason: String,
     },
     /// A file next to the tokenizer contradicts it.
     Settings {
-        /// Which file, or "the options".
+        /// The file, or "the options".
         place: String,
         /// What is wrong.
         reason: String,
     },
-    /// The tokens make no vocabulary.
+    /// The tokens do not form a valid vocabulary.
     Vocabulary(VocabularyError),
     /// The tokenizer has no tokens that spell this text.
     NotSpelled {
-        /// How many bytes of the text its tokens spell.
+        /// The number of bytes of the text that its tokens spell.
         at: usize,
     },
 }

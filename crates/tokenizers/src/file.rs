@@ -1,4 +1,4 @@
-//! Reading files, up to a limit.
+//! Reads files, up to a size limit.
 
 use std::{
     fs::File,
@@ -8,10 +8,10 @@ use std::{
 
 use crate::Error;
 
-/// The most bytes of a tokenizer file that are read. A GGUF file may be larger, since only its metadata is.
+/// The maximum size of a tokenizer file in bytes. A GGUF file may be larger, because only its metadata is read.
 const MAX_FILE_BYTES: u64 = 1 << 29;
 
-/// The content of a file that need not exist.
+/// Reads a file if it exists.
 pub(crate) fn read_optional(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match File::open(path) {
         Ok(file) => read_limited(path, file).map(Some),
@@ -20,7 +20,7 @@ pub(crate) fn read_optional(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// The content of a file that was opened.
+/// Reads an open file.
 pub(crate) fn read_limited(path: &Path, file: File) -> Result<Vec<u8>, Error> {
     let mut content = Vec::new();
     file.take(MAX_FILE_BYTES + 1)

@@ -1,9 +1,9 @@
 //! The tokenizer inside a GGUF model file.
 //!
-//! Only the metadata at the beginning is read, by a [`Header`], and of it only the entries that concern the
-//! tokenizer; the others are skipped. Two kinds of tokenizers are known: `gpt2`, byte-level BPE with merges, and
-//! `llama`, SentencePiece pieces with scores. For `gpt2` the entry `tokenizer.ggml.pre` names the way text is
-//! cut into words; where that name is not known here, the vocabulary loads, but nothing can be encoded.
+//! Only the metadata at the beginning is read, by a [`Header`]. Entries that do not concern the tokenizer are skipped.
+//! Two kinds of tokenizers are supported: `gpt2`, byte-level BPE with merges, and `llama`, SentencePiece pieces with
+//! scores. For `gpt2` the entry `tokenizer.ggml.pre` names the rules for splitting text into words. If that name is
+//! unknown, the vocabulary loads, but nothing can be encoded.
 
 mod header;
 
@@ -86,7 +86,7 @@ fn byte_level_tokens(pieces: &[ScoredPiece]) -> Vec<(u32, Piece)> {
     (0..).zip(pieces.iter().map(token)).collect()
 }
 
-/// Byte-level BPE, as a tokenizer.json for the library.
+/// Returns an encoder for byte-level BPE, as a tokenizer.json for the library.
 fn byte_level_encoder(pieces: &[ScoredPiece], metadata: &mut Metadata) -> Encoder {
     let refuse = |reason: String| Encoder::None(Format::Gguf, reason);
     let Some(merges) = metadata.take_texts("tokenizer.ggml.merges") else {
@@ -120,7 +120,7 @@ fn byte_level_encoder(pieces: &[ScoredPiece], metadata: &mut Metadata) -> Encode
     })
 }
 
-/// The section of a tokenizer.json for added tokens that are text.
+/// Returns the section of a tokenizer.json for added tokens that are text.
 fn added_section(added: &[(String, u32)]) -> Json {
     let entry = |(content, id): &(String, u32)| {
         json!({"id": id, "content": content, "special": false, "normalized": false,
@@ -129,8 +129,8 @@ fn added_section(added: &[(String, u32)]) -> Json {
     added.iter().map(entry).collect()
 }
 
-/// How text is cut into words, by the name that llama.cpp gives to it, and whether a word that is a
-/// token is taken whole.
+/// Returns the rules for splitting text into words, by llama.cpp's name for them, and whether a word that is a token is
+/// always encoded as that token.
 fn pre_tokenizer(name: &str) -> Option<(Json, bool)> {
     let bytes = |words: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": words});
     let sequence =
@@ -147,7 +147,7 @@ fn pre_tokenizer(name: &str) -> Option<(Json, bool)> {
     })
 }
 
-/// The rule of the Llama 3 and Qwen 2 families, which differ in how many digits make a word.
+/// Returns the rule of the Llama 3 and Qwen 2 families, which differ in the number of digits in a word.
 fn words(digits: &str) -> String {
     let contractions = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
     let letters = r"[^\r\n\p{L}\p{N}]?\p{L}+";

@@ -1,8 +1,8 @@
 //! tokenizer.json, the format of the Hugging Face tokenizers library.
 //!
-//! The file holds a *model* (tokens, and how to merge or choose them), *added tokens* (special ones and
-//! ordinary text), and the steps around them. Which bytes a token stands for follows from the
-//! *decoder*, which is read as a list of steps on the text of a single token:
+//! The file contains a *model* (tokens, and how to merge or choose them), *added tokens* (special ones and ordinary
+//! text), and the steps before and after the model. The bytes of a token are determined by the *decoder*, which is read
+//! as a list of steps on the text of a single token:
 //!
 //! ```json
 //! {"added_tokens": [{"id": 2, "content": "</s>", "special": true}],
@@ -10,9 +10,9 @@
 //!  "model": {"type": "BPE", "vocab": {"a": 0, "Ġa": 1}, "merges": [["Ġ", "a"]]}}
 //! ```
 //!
-//! Supported are BPE and Unigram models whose decoder acts on single tokens (`ByteLevel`, `Metaspace`,
-//! `Replace`, `ByteFallback`, and the harmless `Fuse` and `Strip`). `WordPiece`, `WordLevel` and `CTC` put spaces
-//! between tokens by rules that look at the neighbours; they are refused.
+//! Supported are BPE and Unigram models whose decoder acts on single tokens (`ByteLevel`, `Metaspace`, `Replace`,
+//! `ByteFallback`, and the harmless `Fuse` and `Strip`). `WordPiece`, `WordLevel` and `CTC` put spaces between tokens
+//! by rules that depend on adjacent tokens; they are refused.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -29,7 +29,7 @@ use crate::{
     spelling::{Spelling, Step},
 };
 
-/// A tokenizer from the content of a tokenizer.json alone, without the files next to it.
+/// Reads a tokenizer from the content of a tokenizer.json only, without the files next to it.
 pub fn from_bytes(json: &[u8]) -> Result<Tokenizer, Error> {
     from_bytes_with(json, &Options::default())
 }
@@ -100,7 +100,7 @@ struct Model<'a> {
 }
 
 impl File<'_> {
-    /// How the text of a token becomes bytes.
+    /// Returns how the text of a token is converted to bytes.
     fn spelling(&self) -> Result<Spelling, Error> {
         let refuse = |reason: String| Err(Error::unsupported(Format::TokenizerJson, reason));
         match self.model.kind.as_deref() {
@@ -130,7 +130,7 @@ impl File<'_> {
     }
 
     fn tokens(&self, spelling: &Spelling) -> Result<Vec<(u32, Piece)>, Error> {
-        // Added tokens come first: where the model has the same id, they say what it is.
+        // Added tokens come first: if the model has the same id, they determine its meaning.
         let mut tokens: BTreeMap<u32, Piece> = BTreeMap::new();
         for added in self.added_tokens.iter().flatten() {
             let piece = if added.special {
@@ -160,8 +160,8 @@ impl File<'_> {
     }
 }
 
-/// The steps of a decoder. `fused` says whether the text is in one piece already, so that what follows
-/// concerns its two ends only.
+/// Reads the steps of a decoder. `fused` tells whether the text is already in one piece, so that the following steps
+/// only affect its two ends.
 fn decoder_steps(decoder: &Value, steps: &mut Vec<Step>, fused: &mut bool) -> Result<(), Error> {
     let refuse =
         |what: &str| Err(Error::unsupported(Format::TokenizerJson, format!("its decoder has {what}")));
@@ -180,7 +180,7 @@ fn decoder_steps(decoder: &Value, steps: &mut Vec<Step>, fused: &mut bool) -> Re
                 _ => return refuse("a replacement by regular expression"),
             }
         }
-        // The first characters of a whole text are stripped because the encoder put them there.
+        // The first characters of a whole text are stripped because the encoder has added them.
         "Strip" if *fused && decoder.get("stop").and_then(Value::as_u64).unwrap_or(0) == 0 => {}
         "Strip" => return refuse("a step that strips every token"),
         "Sequence" => {
@@ -200,7 +200,7 @@ fn decoder_steps(decoder: &Value, steps: &mut Vec<Step>, fused: &mut bool) -> Re
     Ok(())
 }
 
-/// What an encoder does to text, seen backwards; for files without a decoder.
+/// Inverts the steps of an encoder, for files without a decoder.
 fn encoder_steps(pre_tokenizer: &Value) -> Option<Step> {
     match kind(pre_tokenizer) {
         "ByteLevel" => Some(Step::ByteLevel),
@@ -219,7 +219,7 @@ fn encoder_steps(pre_tokenizer: &Value) -> Option<Step> {
 /// Tokens and ids: a map from token to id (BPE), or a list of tokens with scores (Unigram).
 struct Entries<'a> {
     entries: Vec<(Cow<'a, str>, u32)>,
-    /// Was it a list with scores?
+    /// Whether it was a list with scores.
     scored: bool,
 }
 
@@ -255,6 +255,6 @@ impl<'de> Visitor<'de> for EntriesVisitor {
     }
 }
 
-/// A string, borrowed where it has no escapes.
+/// A string, borrowed unless it has escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -1,13 +1,15 @@
-//! The loop of every byte-pair encoding: of all neighbours that may be joined, the best pair is, until there is none.
+//! The loop of every byte-pair encoding: repeatedly joins the best pair of adjacent parts that may be joined, until
+//! there is none.
 //!
-//! The parts of a text are a list of neighbours, and a heap holds the pairs. A pair is not taken out of the heap when one of its halves is
-//! joined with somebody else; its length tells, when its turn comes, that it is no longer what it was. So a text of n parts takes n log n steps.
+//! The parts of a text are a linked list, and a heap contains the pairs. A pair is not removed from the heap when one
+//! of its parts is joined with another part. Instead, the pair stores its length, which shows later that the pair is
+//! outdated. So a text of n parts takes n log n steps.
 
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// Joins parts of a text. `score` says how good two neighbours would be together, or that they may not be joined; the greatest score is first, and
-/// the leftmost pair of equals.
+/// Joins parts of a text. `score` returns how good the union of two adjacent parts is, or `None` if they may not be
+/// joined. The pair with the greatest score is joined first, and of equal scores the leftmost one.
 pub(crate) fn join<S: Ord>(
     parts: impl IntoIterator<Item = Range<usize>>,
     score: impl FnMut(Range<usize>, Range<usize>) -> Option<S>,
@@ -24,19 +26,19 @@ pub(crate) fn join<S: Ord>(
     joiner.parts.into_iter().map(|part| part.range).filter(|range| !range.is_empty())
 }
 
-/// A part of the text among its neighbours. Joined parts grow; their right halves become empty.
+/// A part of the text in the list. Joined parts grow; their right halves become empty.
 struct Part {
     range: Range<usize>,
     previous: Option<usize>,
     next: Option<usize>,
 }
 
-/// Two neighbours that could be joined.
+/// Two adjacent parts that could be joined.
 struct Pair<S> {
     score: S,
     left: usize,
     right: usize,
-    /// The length of both when the pair was found; if it differs now, the pair is stale.
+    /// The length of both when the pair was found; if it differs now, the pair is outdated.
     len: usize,
 }
 

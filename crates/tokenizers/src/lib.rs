@@ -11,24 +11,23 @@
 //!
 //! # What a token means
 //!
-//! A mask is about the text that a model *adds*, so every token is read as it stands in the middle
-//! of a text: `▁the` is `" the"`, with its space, even where a decoder would strip the space at the very
-//! beginning. [`Tokenizer::encode`] is the inverse of that: the tokens that the tokenizer chooses for a
-//! text that goes on, without a space, a beginning-of-text token or a Unicode normalisation put in front
-//! of it. For every text that it accepts, the bytes of the tokens are exactly the bytes of the text;
-//! where a tokenizer cannot do that, it says so.
+//! A mask is about the text that a model *adds*, so every token has the bytes that it has in the middle of a text:
+//! `▁the` is `" the"`, with its space, even if a decoder would strip the space at the beginning of a text.
+//! [`Tokenizer::encode`] is the inverse: it returns the tokens that the tokenizer chooses for a continuation, without
+//! adding a space or a beginning-of-text token and without Unicode normalization. For every text that it accepts, the
+//! bytes of the tokens are exactly the bytes of the text; if a tokenizer cannot do that, `encode` returns an error.
 //!
 //! # Which tokens are special
 //!
-//! A token is special if the file marks it so (`"special": true`, a control or unknown piece). Text
-//! that looks like a special token is ordinary text, in both directions. Added tokens that are not
-//! marked special, such as `<think>` in some models, are ordinary text as well.
+//! A token is special if the file marks it as special (`"special": true`, a control or unknown piece). Text that looks
+//! like a special token is ordinary text, in both directions. Added tokens that are not marked as special, such as
+//! `<think>` in some models, are ordinary text as well.
 //!
-//! # Where the end of text comes from
+//! # Which tokens end a text
 //!
-//! In this order: [`Options::eos`]; what the file says (GGUF, SentencePiece) or the files
-//! next to a tokenizer.json say (`generation_config.json`, `config.json`, `tokenizer_config.json`,
-//! `special_tokens_map.json`); well-known names such as `</s>` and `<|eot_id|>`.
+//! The first of these sources: [`Options::eos`]; the file itself (GGUF, SentencePiece) or the files next to a
+//! tokenizer.json (`generation_config.json`, `config.json`, `tokenizer_config.json`, `special_tokens_map.json`);
+//! well-known names such as `</s>` and `<|eot_id|>`.
 
 #![expect(clippy::doc_markdown, reason = "SentencePiece is a name")]
 
@@ -60,7 +59,7 @@ use maskwright_vocab::{TokenId, Vocabulary};
 pub use error::Error;
 pub use load::{load, load_with};
 
-/// A tokenizer: its vocabulary, and how it cuts text into tokens.
+/// A tokenizer: its vocabulary, and its encoder for text.
 #[derive(Debug)]
 pub struct Tokenizer {
     vocabulary: Arc<Vocabulary>,
@@ -71,32 +70,32 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// The vocabulary, shared by all constraints.
+    /// Returns the vocabulary, which all constraints share.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// What the tokenizer was read from.
+    /// Returns the format that the tokenizer was read from.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The token that begins a text, if the file names one.
+    /// Returns the token that begins a text, if the file names one.
     pub fn bos(&self) -> Option<TokenId> {
         self.bos
     }
 
-    /// The template that turns a conversation into a prompt, if the file has one.
+    /// Returns the template that turns a conversation into a prompt, if the file has one.
     pub fn chat_template(&self) -> Option<&str> {
         self.chat_template.as_deref()
     }
 
-    /// Whether the file says how text is cut into tokens. A rank file that is not one of a known encoding does not.
+    /// Whether text can be encoded. A rank file that does not belong to a known encoding lacks what is needed.
     pub fn can_encode(&self) -> bool {
         !matches!(self.encoder, encode::Encoder::None(..))
     }
 
-    /// The tokens for a text that goes on; see the [crate]. Their bytes are exactly the text.
+    /// Encodes a continuation of a text; see the [crate]. The bytes of the tokens are exactly the text.
     ///
     /// The first call prepares the encoder, which takes up to a second for a large tokenizer.
     pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, Error> {
@@ -109,21 +108,21 @@ impl Tokenizer {
         Err(Error::NotSpelled { at })
     }
 
-    /// The bytes that the tokens add to a text. Special tokens add nothing.
+    /// Returns the bytes that the tokens add to a text. Special tokens add nothing.
     pub fn decode(&self, tokens: &[TokenId]) -> Vec<u8> {
         tokens.iter().flat_map(|&token| self.vocabulary.bytes(token)).copied().collect()
     }
 }
 
-/// What is to be taken from elsewhere than from the tokenizer's files.
+/// Settings that override or supplement the tokenizer's files.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The tokens that end the text, instead of the ones that the files name. An ordinary token in
-    /// this list becomes special: text spells it no longer.
+    /// The tokens that end the text, instead of those that the files name. An ordinary token in this list becomes
+    /// special, so that no text spells it any more.
     pub eos: Option<Vec<TokenId>>,
     /// The width of the model's output, if it is larger than the vocabulary.
     pub size: Option<usize>,
-    /// Special tokens that the file does not know, as is usual for tiktoken rank files.
+    /// Special tokens that the file does not contain, as is usual for tiktoken rank files.
     pub specials: Vec<(TokenId, String)>,
 }
 
@@ -133,13 +132,13 @@ pub struct Options {
 pub enum Format {
     /// `tokenizer.json` of the Hugging Face tokenizers library.
     TokenizerJson,
-    /// Ranks of tiktoken: a token in base64 and its rank on each line.
+    /// Ranks of tiktoken: each line has a token in base64 and its rank.
     Tiktoken,
     /// `tekken.json` of Mistral's models.
     Tekken,
     /// A SentencePiece model, `tokenizer.model` or `spiece.model`.
     SentencePiece,
-    /// A model file of llama.cpp, which carries its tokenizer.
+    /// A model file of llama.cpp, which contains its tokenizer.
     Gguf,
 }
 

@@ -1,4 +1,4 @@
-//! Finding out what a file is, by its content.
+//! Detects the format of a file by its content.
 
 use std::{
     fs::File,
@@ -10,17 +10,17 @@ use crate::{
     Error, Options, Tokenizer, file::read_limited, gguf, hf, sentencepiece, settings, tekken, tiktoken,
 };
 
-/// The names under which a tokenizer is looked for in a folder.
+/// The names of tokenizer files in a folder.
 const NAMES: &[&str] = &["tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model"];
 
-/// Loads a tokenizer from a file, a folder that holds one, or the name of a known tiktoken encoding.
+/// Loads a tokenizer from a file, a folder that contains one, or the name of a known tiktoken encoding.
 ///
-/// The kind of file is told by its content, not by its name.
+/// The format is detected by the content of the file, not by its name.
 pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer, Error> {
     load_with(path, &Options::default())
 }
 
-/// Like [`load`], with options that overrule what the files say.
+/// Like [`load`], with options that override the files.
 pub fn load_with(path: impl AsRef<Path>, options: &Options) -> Result<Tokenizer, Error> {
     let path = path.as_ref();
     if let Some(name) = path.to_str().filter(|name| tiktoken::NAMES.contains(name) && !path.exists()) {

@@ -1,7 +1,7 @@
-//! SentencePiece's Unigram encoding: the most probable way to cut a text into pieces.
+//! SentencePiece's Unigram encoding: the most probable segmentation of a text into pieces.
 //!
-//! Each piece has the logarithm of its probability as score. All ways to cut the text form a lattice, and
-//! one pass from left to right keeps, for every position, the best way to get there:
+//! Each piece has the logarithm of its probability as its score. All segmentations of the text form a lattice, and one
+//! pass from left to right keeps, for every position, the best path to it:
 //!
 //! ```text
 //! ▁ t h e        ▁t (-4) + he (-5) = -9
@@ -9,9 +9,9 @@
 //! └──────┘
 //! ```
 //!
-//! A character that is no piece of its own counts as unknown, at a score below all others; it is spelled
-//! in bytes (`<0xAB>`), if the model has them. A piece defined by the user counts as if each of its bytes were
-//! the best piece of all, less a little, which in practice always wins.
+//! A character that is not a piece is unknown, with a score below all others; it is encoded as bytes (`<0xAB>`), if the
+//! model has them. A piece defined by the user scores as if each of its bytes were the best piece of all, minus a small
+//! amount. In practice it always wins.
 
 use std::collections::HashMap;
 
@@ -23,10 +23,10 @@ use crate::{
     spelling::fallback_byte,
 };
 
-/// How much less an unknown character is worth than the worst piece.
+/// The difference between the scores of the worst piece and of an unknown character.
 const UNKNOWN_PENALTY: f32 = 10.0;
 
-/// The pieces of a model, ready to encode.
+/// The pieces of a model, prepared for encoding.
 #[derive(Debug)]
 pub(crate) struct PieceLattice {
     trie: Trie,
@@ -36,7 +36,7 @@ pub(crate) struct PieceLattice {
     bytes: HashMap<u8, u32>,
 }
 
-/// The best way to a position of the text.
+/// The best path to a position of the text.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     score: f32,
@@ -66,7 +66,7 @@ impl PieceLattice {
         let ways = self.ways(&text);
         let mut tokens = Vec::new();
         let mut end = text.len();
-        // Back from the end, so everything comes in reverse.
+        // Follows the paths back from the end, so the tokens are in reverse order.
         while let Some(way) = ways[end].filter(|_| end > 0) {
             match way.piece {
                 Some(piece) => tokens.push(TokenId(piece)),
@@ -78,7 +78,7 @@ impl PieceLattice {
         Ok(tokens)
     }
 
-    /// For each position the best way to it, if there is one.
+    /// Returns for each position the best path to it, if there is one.
     fn ways(&self, text: &str) -> Vec<Option<Way>> {
         let mut ways: Vec<Option<Way>> = vec![None; text.len() + 1];
         ways[0] = Some(Way { score: 0.0, from: 0, piece: None });
@@ -112,7 +112,7 @@ impl PieceLattice {
         }
     }
 
-    /// The bytes of an unknown character, the last first.
+    /// Adds the bytes of an unknown character, the last one first.
     fn push_bytes(
         &self,
         text: &str,
@@ -120,7 +120,7 @@ impl PieceLattice {
         end: usize,
         tokens: &mut Vec<TokenId>,
     ) -> Result<(), Error> {
-        // A space that is no piece is the byte of a space, not of its replacement.
+        // A space that is not a piece is encoded as the byte of a space, not of `▁`.
         for byte in text[from..end].replace('▁', " ").bytes().rev() {
             let at = || text[..from].replace('▁', " ").len();
             let id = self.bytes.get(&byte).ok_or_else(|| Error::NotSpelled { at: at() })?;
@@ -130,7 +130,7 @@ impl PieceLattice {
     }
 }
 
-/// Keeps the better way; the first of equals.
+/// Keeps the better path; of equal paths the first.
 fn offer(best: &mut Option<Way>, way: Way) {
     if best.is_none_or(|best| way.score > best.score) {
         *best = Some(way);

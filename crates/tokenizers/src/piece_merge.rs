@@ -1,9 +1,9 @@
 //! SentencePiece's own byte-pair encoding.
 //!
-//! Unlike BPE with a list of merges, SentencePiece has scores of pieces: as long as two neighbours
-//! together are a piece, the pair whose piece has the best score is joined, the leftmost of equals.
-//! Pieces defined by the user are found first and never joined. What is no piece in the end is spelled
-//! in bytes (`<0xAB>`), if the model has them.
+//! Unlike BPE with a list of merges, SentencePiece has scores of pieces: as long as two adjacent parts together are a
+//! piece, the pair whose piece has the best score is joined, and of equal scores the leftmost one. Pieces defined by
+//! the user are found first and never joined. Parts that are not pieces in the end are encoded as bytes (`<0xAB>`), if
+//! the model has them.
 //!
 //! ```text
 //! "▁ab"  pieces ▁a (-1)  ab (-2)  ▁ab (-3)
@@ -17,7 +17,7 @@ use maskwright_vocab::TokenId;
 
 use crate::{Error, join::join};
 
-/// The pieces of a model, ready to encode.
+/// The pieces of a model, prepared for encoding.
 #[derive(Debug, Default)]
 pub(crate) struct PieceMerge {
     pieces: HashMap<String, Known>,
@@ -31,7 +31,7 @@ pub(crate) struct PieceMerge {
 struct Known {
     id: u32,
     score: f32,
-    /// Serves as a step to longer pieces, but is no token itself.
+    /// Whether it only serves as a step to longer pieces, and is not a token.
     unused: bool,
 }
 
@@ -64,13 +64,13 @@ impl PieceMerge {
         Ok(tokens)
     }
 
-    /// The piece defined by the user that a text begins with.
+    /// Returns the user-defined piece that a text begins with.
     fn whole(&self, text: &str) -> Option<&str> {
         self.user_defined.iter().map(String::as_str).find(|piece| text.starts_with(piece))
     }
 }
 
-/// The better score is greater.
+/// A score, ordered by value.
 struct Score(f32);
 
 impl Ord for Score {
@@ -96,16 +96,16 @@ impl Eq for Score {}
 struct Merge<'a> {
     pieces: &'a PieceMerge,
     text: &'a str,
-    /// For unused pieces, where they are to be cut again.
+    /// For unused pieces, where they must be split again.
     parts: HashMap<&'a str, usize>,
 }
 
 impl<'a> Merge<'a> {
-    /// The parts of the text that are left when nothing can be joined, in order.
+    /// Returns the parts of the text that are left when nothing can be joined, in order.
     fn run(&mut self) -> Vec<&'a str> {
         let (text, pieces) = (self.text, self.pieces);
         let (mut cuts, mut at) = (Vec::new(), 0);
-        // Where a piece of the user's begins; it is never joined.
+        // The positions of user-defined pieces, which are never joined.
         let mut frozen = HashSet::new();
         while let Some(character) = text[at..].chars().next() {
             let whole = pieces.whole(&text[at..]);
@@ -130,7 +130,7 @@ impl<'a> Merge<'a> {
         join(cuts, score).map(|range| &text[range]).collect()
     }
 
-    /// Writes the tokens of one part: the piece itself, the parts of an unused one, or bytes.
+    /// Adds the tokens of one part: the piece itself, the parts of an unused one, or bytes.
     fn emit(&self, part: &'a str, tokens: &mut Vec<TokenId>) -> Result<(), Error> {
         let mut stack = vec![part];
         while let Some(part) = stack.pop() {
@@ -147,7 +147,7 @@ impl<'a> Merge<'a> {
     }
 
     fn emit_bytes(&self, part: &str, tokens: &mut Vec<TokenId>) -> Result<(), Error> {
-        // A space that is no piece is the byte of a space, not of its replacement.
+        // A space that is not a piece is encoded as the byte of a space, not of `▁`.
         for byte in part.replace('▁', " ").bytes() {
             let id = self.pieces.bytes.get(&byte).ok_or(Error::NotSpelled { at: self.offset(part) })?;
             tokens.push(TokenId(*id));
@@ -155,7 +155,7 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Where a part begins in the original text, whose spaces are shorter.
+    /// Returns where a part begins in the original text, in which spaces are shorter.
     fn offset(&self, part: &str) -> usize {
         let at = part.as_ptr() as usize - self.text.as_ptr() as usize;
         self.text[..at].replace('▁', " ").len()
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn best_score_first_and_leftmost_of_equals() {
         assert_eq!(ids(&sample(), " ab"), [5]);
-        // `ab` and `ba` score alike: the left one wins, then `aba` is formed.
+        // `ab` and `ba` have the same score: the left one wins, then `aba` is formed.
         assert_eq!(ids(&sample(), "aba"), [6]);
         assert_eq!(ids(&sample(), "bab"), [4, 1]);
         assert_eq!(ids(&sample(), "abab"), [3, 3]);

@@ -1,7 +1,7 @@
-//! Just enough of protocol buffers to read a SentencePiece model.
+//! A minimal reader of protocol buffers, for SentencePiece models.
 //!
-//! A message is a list of fields: a varint that holds the field's number and its wire type, then the value.
-//! Nothing is copied and nothing recurses; a length beyond the end of the message is an error.
+//! A message is a list of fields: a varint with the field's number and its wire type, then the value. Nothing is copied
+//! and nothing recurses; a length beyond the end of the message is an error.
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,7 +17,7 @@ impl<'a> Value<'a> {
         if let Self::Bytes(bytes) = self { Some(bytes) } else { None }
     }
 
-    /// A number; negative ones are stored as their two's complement.
+    /// Returns a number; negative ones are stored as their two's complement.
     pub(crate) fn int(self) -> Option<i64> {
         if let Self::Varint(value) = self { Some(value.cast_signed()) } else { None }
     }

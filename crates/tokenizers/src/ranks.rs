@@ -1,10 +1,11 @@
-//! The encodings of tiktoken that are known by name.
+//! The built-in encodings of tiktoken.
 //!
-//! A text is cut into words by a regular expression. A word that is a token is that token. Any other begins as single bytes, and of all
-//! neighbours that together are a token the ones with the least rank are joined.
+//! A text is split into words by a regular expression. A word that is a token becomes that token. Any other word starts
+//! as single bytes, and of all adjacent parts that together are a token, those with the lowest rank are joined first.
 //!
-//! The tokens lie in `encodings/` as pairs: every token but the single bytes is two earlier ones, and their ranks are all that is kept.
-//! `scripts/encodings.py` makes these files, and tells how they are laid out.
+//! The tokens are stored in `encodings/` as pairs: every token except the single bytes is the concatenation of two
+//! earlier ones, and only their ranks are stored. `scripts/encodings.py` creates these files, and documents their
+//! layout.
 //!
 //! ```text
 //! 262: 220 272      " " "th"   →  " th"
@@ -20,7 +21,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::{Error, Format, byte_level, join::join};
 
-/// An encoding, ready to encode.
+/// An encoding, prepared for encoding text.
 pub(crate) struct Encoding {
     ranks: &'static Ranks,
     specials: Vec<(u32, String)>,
@@ -28,7 +29,7 @@ pub(crate) struct Encoding {
 }
 
 impl Encoding {
-    /// The encoding of that name; made when it is asked for, and kept.
+    /// Returns the encoding with this name. It is created on first use, and kept.
     pub(crate) fn named(name: &str) -> Option<&'static Encoding> {
         static MADE: [OnceLock<Encoding>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
         let at = NAMES.iter().position(|known| *known == name)?;
@@ -64,17 +65,17 @@ impl Encoding {
         Encoding { ranks, specials, words: Regex::new(words).expect("a sound pattern") }
     }
 
-    /// The special tokens, by id.
+    /// Returns the special tokens, by id.
     pub(crate) fn specials(&self) -> &[(u32, String)] {
         &self.specials
     }
 
-    /// The ordinary tokens with their ids, in order.
+    /// Returns the ordinary tokens with their ids, in order.
     pub(crate) fn tokens(&self) -> impl Iterator<Item = (u32, &'static [u8])> {
         (0..self.ranks.len()).filter_map(|id| Some((id, self.ranks.token(id)?)))
     }
 
-    /// The bytes of an ordinary token.
+    /// Returns the bytes of an ordinary token.
     pub(crate) fn token(&self, id: u32) -> Option<&'static [u8]> {
         self.ranks.token(id)
     }
@@ -91,7 +92,7 @@ impl Encoding {
     }
 }
 
-/// The encodings that are known by name.
+/// The names of the built-in encodings.
 pub(crate) const NAMES: &[&str] =
     &["o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "p50k_edit", "r50k_base"];
 
@@ -99,7 +100,7 @@ const END_OF_TEXT: &str = "<|endoftext|>";
 const END_OF_PROMPT: &str = "<|endofprompt|>";
 const FILL_IN: [&str; 3] = ["<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>"];
 
-/// The special tokens of the format of gpt-oss that have a name; the others are reserved.
+/// The special tokens of gpt-oss that have a name; the others are reserved.
 const HARMONY: [(u32, &str); 9] = [
     (199_998, "<|startoftext|>"),
     (199_999, END_OF_TEXT),
@@ -112,7 +113,7 @@ const HARMONY: [(u32, &str); 9] = [
     (200_012, "<|call|>"),
 ];
 
-// How text is cut into words is part of an encoding.
+// The rules for splitting text into words are part of an encoding.
 const WORDS_OF_GPT_2: &str =
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s";
 const WORDS_OF_GPT_4: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s";
@@ -137,7 +138,7 @@ fn o200k() -> &'static Ranks {
     MADE.get_or_init(|| Ranks::unpack(include_bytes!("../encodings/o200k_base.pairs")))
 }
 
-/// The same as [`r50k`], and 2 to 25 spaces behind its special token.
+/// Returns the same as [`r50k`], with runs of 2 to 25 spaces after its special token.
 fn p50k() -> &'static Ranks {
     static MADE: OnceLock<Ranks> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -153,15 +154,15 @@ fn p50k() -> &'static Ranks {
 /// The tokens of an encoding; a token's rank is its id.
 #[derive(Default)]
 pub(crate) struct Ranks {
-    /// The bytes of all tokens, one behind the other.
+    /// The bytes of all tokens, one after the other.
     bytes: Vec<u8>,
-    /// Where each token ends in `bytes`. A rank that is no token has no bytes.
+    /// The end of each token in `bytes`. A rank without a token has no bytes.
     ends: Vec<usize>,
     by_bytes: HashTable<u32>,
 }
 
 impl Ranks {
-    /// Reads the pairs of a file: six planes of bytes, three for the left halves and three for the right ones.
+    /// Reads the pairs of a file: six planes of bytes, three for the left halves and three for the right halves.
     fn unpack(pairs: &[u8]) -> Ranks {
         let mut ranks = Ranks::default();
         for byte in byte_level::bytes_in_order() {
@@ -208,7 +209,7 @@ impl Ranks {
         self.by_bytes.find(FxBuildHasher.hash_one(token), |rank| self.spelled(*rank) == token).copied()
     }
 
-    /// The tokens of one word.
+    /// Encodes one word.
     pub(crate) fn encode(&self, word: &[u8], tokens: &mut Vec<TokenId>) {
         if let Some(rank) = self.rank(word) {
             tokens.push(TokenId(rank));
@@ -216,7 +217,7 @@ impl Ranks {
         }
         let bytes = (0..word.len()).map(|at| at..at + 1);
         let joined = join(bytes, |left, right| self.rank(&word[left.start..right.end]).map(Reverse));
-        // Every single byte is a token, and nothing else is made by joining.
+        // Every single byte is a token, and joining only creates tokens.
         tokens.extend(joined.filter_map(|part| self.rank(&word[part])).map(TokenId));
     }
 }

@@ -1,4 +1,4 @@
-//! Pieces with scores, which SentencePiece models and GGUF files have alike.
+//! Pieces with scores, as in SentencePiece models and GGUF files.
 
 /// A piece of a model.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,16 +1,16 @@
 //! SentencePiece models, `tokenizer.model` or `spiece.model`.
 //!
-//! The file is a protocol buffer: pieces with scores and types, and the settings they were
-//! trained with. A piece is text with `▁` for a space; a piece of type *byte* is `<0xAB>`.
+//! The file is a protocol buffer: pieces with scores and types, and the settings of their training. A piece is text
+//! with `▁` for a space; a piece of type *byte* is `<0xAB>`.
 //!
-//! | type | here |
+//! | type | meaning |
 //! |---|---|
 //! | normal, user-defined | text |
 //! | byte | one byte |
 //! | control, unknown, unused | special: no text spells it |
 //!
-//! BPE models encode by merging pieces, Unigram models by the most probable cut. Both leave out the space that
-//! SentencePiece puts in front of a text, and its normalisation.
+//! BPE models encode by merging pieces, Unigram models by the most probable segmentation. Both omit SentencePiece's
+//! normalization, and the space that it adds before a text.
 
 use crate::{
     Error, Format, Options, Tokenizer,
@@ -23,7 +23,7 @@ use crate::{
     spelling::{Spelling, fallback_byte},
 };
 
-/// A tokenizer from the content of a SentencePiece model.
+/// Reads a tokenizer from the content of a SentencePiece model.
 pub fn from_bytes(file: &[u8]) -> Result<Tokenizer, Error> {
     from_bytes_with(file, &Options::default())
 }
@@ -32,7 +32,7 @@ pub fn from_bytes(file: &[u8]) -> Result<Tokenizer, Error> {
 pub fn from_bytes_with(file: &[u8], options: &Options) -> Result<Tokenizer, Error> {
     let model = parse(file).map_err(|reason| Error::malformed(Format::SentencePiece, reason))?;
     let mut draft = Draft::new(Format::SentencePiece, draft_tokens(&model.pieces), encoder(&model));
-    // The ids of a model without such a token are negative, or those of ordinary pieces.
+    // In a model without such a token, the id is negative, or that of an ordinary piece.
     let special = |id: i64| {
         let id = u32::try_from(id).ok()?;
         matches!(model.pieces.get(id as usize)?.kind, Kind::Control).then_some(id)
@@ -42,7 +42,7 @@ pub fn from_bytes_with(file: &[u8], options: &Options) -> Result<Tokenizer, Erro
     draft.finish(options)
 }
 
-/// Does the content begin with a piece?
+/// Whether the content begins with a piece.
 pub(crate) fn looks_like_model(content: &[u8]) -> bool {
     match Fields(content).next() {
         Some(Ok((1, value))) => value.bytes().is_some_and(
@@ -52,7 +52,7 @@ pub(crate) fn looks_like_model(content: &[u8]) -> bool {
     }
 }
 
-/// What each piece stands for.
+/// Returns the meaning of each piece.
 pub(crate) fn draft_tokens(pieces: &[ScoredPiece]) -> Vec<(u32, Piece)> {
     let spelling = Spelling::meta_space();
     let token = |piece: &ScoredPiece| match piece.kind {
@@ -66,7 +66,7 @@ pub(crate) fn draft_tokens(pieces: &[ScoredPiece]) -> Vec<(u32, Piece)> {
     (0..).zip(pieces.iter().map(token)).collect()
 }
 
-/// The encoder of a BPE model.
+/// Returns the encoder of a BPE model.
 pub(crate) fn piece_merge(pieces: &[ScoredPiece]) -> Encoder {
     let mut merge = PieceMerge::default();
     for (id, piece) in (0..).zip(pieces) {
@@ -148,7 +148,7 @@ fn parse_settings(message: &[u8], model: &mut Model) -> Result<(), String> {
     for field in Fields(message) {
         let (number, value) = field?;
         let Some(value) = value.int() else { continue };
-        // Identifiers are 32-bit numbers, negative if there is no such token.
+        // Ids are 32-bit numbers; a negative id means that there is no such token.
         match number {
             3 => model.algorithm = value,
             24 => model.spaces_at_end = value != 0,

@@ -1,7 +1,7 @@
-//! What the files next to a tokenizer.json say.
+//! Reads the files next to a tokenizer.json.
 //!
-//! A tokenizer.json does not say which token ends a text, nor how wide the model's output is. A model's
-//! folder usually does:
+//! A tokenizer.json contains neither the tokens that end a text nor the width of the model's output. A model's folder
+//! usually does:
 //!
 //! | file | used for |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `generation_config.json` | `eos_token_id`, one or several |
 //! | `config.json` | `eos_token_id`, `vocab_size` |
 //!
-//! Whatever is missing is missing; what contradicts the tokenizer is an error.
+//! Missing information is ignored; contradictions to the tokenizer are an error.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::{Error, draft::Draft, file::read_optional};
 
-/// Reads the files in `folder` and adds what they say.
+/// Reads the files in `folder` and applies them to `draft`.
 pub(crate) fn apply(folder: &Path, draft: &mut Draft) -> Result<(), Error> {
     for name in ["tokenizer_config.json", "special_tokens_map.json", "generation_config.json", "config.json"]
     {
@@ -46,7 +46,7 @@ fn apply_one(settings: &Value, draft: &mut Draft) -> Result<(), String> {
         let known = u32::try_from(id).ok().filter(|id| draft.tokens.iter().any(|(known, _)| known == id));
         draft.eos.push(known.ok_or_else(|| format!("eos_token_id {id} is no token of the tokenizer"))?);
     }
-    // Models that also see or hear keep the settings of their language part one level down.
+    // Multimodal models have the settings of their language part one level deeper.
     let size = settings.get("vocab_size").or_else(|| settings.get("text_config")?.get("vocab_size"));
     if let Some(size) = size.and_then(Value::as_u64) {
         draft.size = draft.size.max(usize::try_from(size).ok());
@@ -57,13 +57,13 @@ fn apply_one(settings: &Value, draft: &mut Draft) -> Result<(), String> {
     Ok(())
 }
 
-/// The name of a token, written as a string or as an object with its content.
+/// Returns the name of a token, given as a string or as an object with its content.
 fn token_name<'a>(settings: &'a Value, key: &str) -> Option<&'a str> {
     let token = settings.get(key)?;
     token.as_str().or_else(|| token.get("content")?.as_str())
 }
 
-/// One number or a list of them.
+/// Reads one number or a list of numbers.
 fn numbers(value: Option<&Value>) -> Vec<u64> {
     match value {
         Some(Value::Array(list)) => list.iter().filter_map(Value::as_u64).collect(),
@@ -72,7 +72,7 @@ fn numbers(value: Option<&Value>) -> Vec<u64> {
     }
 }
 
-/// The template itself, or the default one of a list of named templates.
+/// Returns the template itself, or the default one of a list of named templates.
 fn chat_template(value: Option<&Value>) -> Option<&str> {
     match value? {
         Value::Array(list) => {

@@ -1,20 +1,20 @@
-//! From the text of a token to the bytes it stands for.
+//! Converts the text of a token to its bytes.
 //!
-//! A tokenizer file stores tokens as text in one of a few alphabets, and says in its *decoder* how
-//! to undo it. A [`Spelling`] is that decoder seen from a single token in the middle of a text:
+//! A tokenizer file stores tokens as text in one of a few alphabets, and its *decoder* describes how to reverse this. A
+//! [`Spelling`] is the effect of that decoder on a single token in the middle of a text:
 //!
-//! | the file says | token | bytes |
+//! | in the file | token | bytes |
 //! |---|---|---|
 //! | `ByteLevel` | `Ġé` with é as `Ã©` | space C3 A9 |
 //! | `Replace ▁ by space`, `Metaspace` | `▁the` | `" the"` |
 //! | `ByteFallback` | `<0x0A>` | 0A |
 //!
-//! Steps that act on a whole text are not part of it: a decoder that strips the first space of a text
-//! undoes a space that the encoder put there, and neither happens in the middle of a text.
+//! Steps that act on a whole text are not included: a decoder that strips the first space of a text reverses a space
+//! that the encoder has added, and neither happens in the middle of a text.
 
 use crate::byte_level;
 
-/// How token text becomes bytes: steps, in order.
+/// The steps that convert the text of a token to bytes, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Spelling {
     pub(crate) steps: Vec<Step>,
@@ -22,7 +22,7 @@ pub(crate) struct Spelling {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Replaces all occurrences of a string.
+    /// Replace all occurrences of a string.
     Replace(String, String),
     /// A token `<0xAB>` is one byte.
     ByteFallback,
@@ -35,12 +35,13 @@ impl Spelling {
         Self { steps: vec![Step::ByteLevel] }
     }
 
-    /// SentencePiece: `▁` is a space; `<0xAB>` is left to the caller, who knows the types of pieces.
+    /// Returns the spelling of SentencePiece: `▁` is a space. `<0xAB>` is left to the caller, which knows the types of
+    /// pieces.
     pub(crate) fn meta_space() -> Self {
         Self { steps: vec![Step::Replace("▁".into(), " ".into())] }
     }
 
-    /// The bytes of a token of the model.
+    /// Returns the bytes of a token of the model.
     pub(crate) fn bytes(&self, token: &str) -> Vec<u8> {
         let mut text = std::borrow::Cow::Borrowed(token);
         for step in &self.steps {
@@ -52,7 +53,7 @@ impl Spelling {
                         return vec![byte];
                     }
                 }
-                // A token outside the byte alphabet stands for itself, as the decoders of such files have it.
+                // A token outside the byte alphabet stands for itself, as in the decoders of such files.
                 Step::ByteLevel => {
                     return byte_level::bytes_of(&text).unwrap_or_else(|| text.as_bytes().to_vec());
                 }
@@ -61,14 +62,14 @@ impl Spelling {
         text.into_owned().into_bytes()
     }
 
-    /// The bytes of an added token. Its text is matched literally, before any byte alphabet applies.
+    /// Returns the bytes of an added token. Its text is matched literally, before any byte alphabet applies.
     pub(crate) fn added_bytes(&self, token: &str) -> Vec<u8> {
         let literal = self.steps.iter().filter(|step| **step != Step::ByteLevel).cloned().collect();
         Self { steps: literal }.bytes(token)
     }
 }
 
-/// The byte of a token `<0xAB>`.
+/// Returns the byte of a token `<0xAB>`.
 pub(crate) fn fallback_byte(token: &str) -> Option<u8> {
     let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
     let hex = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());

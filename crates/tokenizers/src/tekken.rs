@@ -1,7 +1,8 @@
 //! Tekken: the `tekken.json` of Mistral's models.
 //!
-//! Ranks as those of tiktoken, and beside them what a [rank file](crate::tiktoken) leaves out: how text is cut into words, and the special
-//! tokens. These come first, so that the token of rank r has the number r + n behind n special tokens:
+//! It has ranks like tiktoken, and also what a [rank file](crate::tiktoken) lacks: the rules for splitting text into
+//! words, and the special tokens. Special tokens come first, so with n special tokens the token of rank r has the id r
+//! + n:
 //!
 //! ```text
 //! {"config": {"pattern": "\\s+|…", "default_vocab_size": 131072, "default_num_special_tokens": 1000, …},
@@ -9,8 +10,8 @@
 //!  "vocab": [{"rank": 0, "token_bytes": "AA==", …}, …]}
 //! ```
 //!
-//! Special tokens that are not listed are named by their number, and ranks beyond the size of the vocabulary are not used. Old files list no special tokens at all; what they are called
-//! then is part of the format.
+//! Special tokens that are not listed are named after their id, and ranks beyond the size of the vocabulary are not
+//! used. Old files list no special tokens; their names are then part of the format.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use fancy_regex::Regex;
@@ -78,14 +79,14 @@ pub(crate) fn looks_like_tekken(content: &[u8]) -> bool {
         #[serde(rename = "vocab")]
         _vocab: IgnoredAny,
     }
-    // Both are large, and a look at their beginning is usually enough.
+    // Both entries are large, and the beginning of the file is usually enough.
     let beginning = &content[..content.len().min(LOOK)];
     let has = |name: &[u8]| beginning.windows(name.len()).any(|part| part == name);
     (has(b"\"token_bytes\"") || has(b"\"default_vocab_size\""))
         && serde_json::from_slice::<Shape>(content).is_ok_and(|shape| shape.config.default_vocab_size > 0)
 }
 
-/// How far into a file [`looks_like_tekken`] looks at first: further than its special tokens reach.
+/// How many bytes of a file [`looks_like_tekken`] searches first: more than its special tokens occupy.
 const LOOK: usize = 1 << 20;
 
 #[derive(Deserialize)]
@@ -115,7 +116,7 @@ struct Special {
     token_str: String,
 }
 
-/// The special tokens, of which there are `count`, by number.
+/// Returns the `count` special tokens, by id.
 fn specials(listed: Option<Vec<Special>>, count: u32) -> Result<Vec<(u32, String)>, Error> {
     let mut names: Vec<Option<String>> = vec![None; count as usize];
     let listed = listed.unwrap_or_else(|| {
@@ -170,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    /// All bytes and two more tokens behind three special ones, and a rank that is not used.
+    /// All bytes and two more tokens after three special ones, and a rank that is not used.
     fn file() -> Value {
         let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
         let all = bytes.chain([b"th".to_vec(), b" the".to_vec(), b"unused".to_vec()]).enumerate();
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(vocabulary.bytes(TokenId(3 + 256)), b"th");
         let id = |byte: u8| TokenId(3 + u32::from(byte));
         assert_eq!(tokenizer.encode("the the").unwrap(), [TokenId(259), id(b'e'), TokenId(260)]);
-        // What looks like a special token is text.
+        // Text that looks like a special token is ordinary text.
         assert_eq!(tokenizer.encode("</s>").unwrap(), b"</s>".map(id));
         assert_eq!(tokenizer.decode(&tokenizer.encode("é\n").unwrap()), "é\n".as_bytes());
     }

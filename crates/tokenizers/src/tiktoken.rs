@@ -1,4 +1,4 @@
-//! Tiktoken: ranks in a file, or encodings known by name.
+//! Tiktoken: ranks in a file, or built-in encodings.
 //!
 //! A rank file has a token in base64 and its rank, which is also its id, on each line:
 //!
@@ -8,9 +8,9 @@
 //! IHRoZQ== 262
 //! ```
 //!
-//! It says neither which special tokens there are nor how text is cut into words, and without the latter
-//! no text can be encoded exactly. So a file whose ranks are those of a known encoding *is* that
-//! encoding; any other gives a vocabulary (with [`Options::specials`]) that can decode, but not encode.
+//! It contains neither the special tokens nor the rules for splitting text into words, and without the latter no text
+//! can be encoded exactly. So a file whose ranks are those of a known encoding is treated as that encoding; any other
+//! file gives a vocabulary (with [`Options::specials`]) that can decode, but not encode.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 
@@ -21,10 +21,10 @@ use crate::{
     ranks::{self, Encoding},
 };
 
-/// The encodings that are known by name.
+/// The names of the built-in encodings.
 pub const NAMES: &[&str] = ranks::NAMES;
 
-/// A known encoding, with its special tokens.
+/// Returns a built-in encoding, with its special tokens.
 pub fn named(name: &str) -> Result<Tokenizer, Error> {
     named_with(name, &Options::default())
 }
@@ -42,7 +42,7 @@ pub fn named_with(name: &str, options: &Options) -> Result<Tokenizer, Error> {
     Draft::new(Format::Tiktoken, tokens, Encoder::Tiktoken(encoding)).finish(options)
 }
 
-/// The vocabulary of a rank file.
+/// Reads the vocabulary of a rank file.
 pub fn from_ranks(file: &[u8]) -> Result<Tokenizer, Error> {
     from_ranks_with(file, &Options::default())
 }
@@ -61,7 +61,7 @@ pub fn from_ranks_with(file: &[u8], options: &Options) -> Result<Tokenizer, Erro
     Draft::new(Format::Tiktoken, tokens, Encoder::None(Format::Tiktoken, reason.into())).finish(options)
 }
 
-/// Is the first line a token and a rank?
+/// Whether the first line is a token and a rank.
 pub(crate) fn looks_like_ranks(content: &[u8]) -> bool {
     content.split(|&byte| byte == b'\n').next().is_some_and(|line| parse_line(line).is_some())
 }
@@ -85,7 +85,7 @@ fn parse_line(line: &[u8]) -> Option<(Vec<u8>, u32)> {
     Some((BASE64_STANDARD.decode(token).ok()?, rank.parse().ok()?))
 }
 
-/// The name of the encoding that has exactly these ranks.
+/// Returns the name of the encoding that has exactly these ranks.
 fn known(ranks: &[(Vec<u8>, u32)]) -> Option<&'static str> {
     let name = match ranks.len() {
         199_998 => "o200k_base",
@@ -141,14 +141,14 @@ mod tests {
         assert_eq!((vocabulary.size(), vocabulary.len()), (50_257, 50_257));
         assert_eq!(vocabulary.eos(), [TokenId(50_256)]);
         assert_eq!(tokenizer.encode("hello world").unwrap(), [TokenId(31_373), TokenId(995)]);
-        // What looks like a special token is text.
+        // Text that looks like a special token is ordinary text.
         assert!(tokenizer.encode("<|endoftext|>").unwrap().len() > 1);
         let error = tokenizer.encode(&" ".repeat(1_000_000)).unwrap_err().to_string();
         assert!(error.contains("more than 100000 spaces in a row"), "{error}");
         assert!(tokenizer.encode(&format!("{}x", " ".repeat(100_000))).is_ok());
     }
 
-    /// The file of each encoding, with special tokens among and behind its ranks, is known and read whole.
+    /// The file of each encoding, with special tokens among and after its ranks, is recognized and read completely.
     #[test]
     fn every_rank_file_of_a_known_encoding_is_whole() {
         let encodings = [
@@ -171,7 +171,7 @@ mod tests {
                 known.can_encode() && known.decode(&known.encode(text).unwrap()) == text.as_bytes(),
                 "{name}"
             );
-            // The same ranks with special tokens of one's own, one of them behind a gap.
+            // The same ranks with other special tokens, one of them after a gap.
             let mine = count as u32 + 100;
             let options = Options {
                 specials: vec![(TokenId(specials[0]), "<end>".into()), (TokenId(mine), "<turn>".into())],
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Another program reads the original files; both must have the same tokens and cut texts alike.
+    /// Another program reads the original files; both must have the same tokens and encode texts alike.
     #[test]
     fn known_encodings_are_those_of_tiktoken() {
         let texts = [

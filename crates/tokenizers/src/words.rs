@@ -1,15 +1,15 @@
-//! Text that a pattern cuts into words, whose tokens are ranks with a number of their own.
+//! Encodes text that a pattern splits into words, with ids that are ranks plus an offset.
 
 use fancy_regex::Regex;
 use maskwright_vocab::TokenId;
 
 use crate::{Error, Format, ranks::Ranks};
 
-/// How the tokenizer of a [`tekken.json`](crate::tekken) cuts text.
+/// The encoder of a [`tekken.json`](crate::tekken).
 pub(crate) struct Words {
     pub(crate) ranks: Ranks,
     pub(crate) pattern: Regex,
-    /// The number of the token of rank 0.
+    /// The id of the token of rank 0.
     pub(crate) first: u32,
 }
 

@@ -1,4 +1,4 @@
-"""The calls of other engines, answered by this one.
+"""Drop-in replacements for the interfaces of other engines.
 
 Programs that are written for outlines-core, XGrammar or llguidance change one line:
 
@@ -14,9 +14,10 @@ or none, if :func:`install` is called before they are imported:
 >>> GrammarMatcher.__module__
 'maskwright.compat.xgrammar.matcher'
 
-Each module has what servers and libraries call; what it does not have is missing, rather than there and without effect. Names, arguments, return values
-and the kinds of exceptions are those of the other engine. The masks are ours: exact for the constraint, where the other engine may be looser or stricter. Where
-that is by design, the module says so.
+Each module has the functions and classes that servers and libraries use. Everything else is missing, rather than
+present without effect. Names, arguments, return values and exception types are those of the other engine. The masks are
+ours: exact for the constraint, where the other engine may be looser or stricter. Each module lists deliberate
+differences.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ NAMES = ("llguidance", "outlines_core", "xgrammar")
 
 
 def install(*names: str) -> None:
-    """From now on ``import xgrammar``, and so on for the names given, imports ours, submodules included. Raises ``ImportError`` if the original is imported already."""
+    """Redirects ``import xgrammar`` (or the given names) to our module, including submodules. Raises ``ImportError``
+    if the original is already imported."""
     for name in names:
         if name not in NAMES:
             raise ValueError(f"there is no {name!r} here; known are {', '.join(NAMES)}")
@@ -50,7 +52,7 @@ def install(*names: str) -> None:
 
 
 def uninstall(*names: str) -> None:
-    """Lets the originals be imported again, where there are any."""
+    """Allows the originals to be imported again, if they are installed."""
     for name in names:
         _FINDER.names.discard(name)
         for module in [module for module in sys.modules if module == name or module.startswith(f"{name}.")]:
@@ -58,7 +60,7 @@ def uninstall(*names: str) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules of other packages here."""
+    """Finds the modules of other packages in this one."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -77,7 +79,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # It has run already, under its own name, and keeps that.
+        # The module was already executed under its own name, and keeps its spec.
         found = module.__spec__
         if found is not None and found.name in self._specs:
             module.__spec__ = self._specs.pop(found.name)

@@ -1,4 +1,4 @@
-"""Places in messages, as other engines tell them."""
+"""Converts places in messages to the notation of other engines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BYTE = re.compile(r"(^|; )at byte (\d+): ")
 
 
 def placed(message: str, source: str, told: Callable[[int, int], str]) -> str:
-    """A message with lines and columns, as ``told`` has them, where ours has the number of a byte of the source.
+    """Replaces byte offsets in a message by lines and columns, formatted by ``told``.
 
     >>> placed("at byte 9: `b` is not defined", "start: a\\na: b", lambda line, column: f"line {line}, column {column}")
     'line 2, column 1: `b` is not defined'

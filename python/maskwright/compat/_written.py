@@ -1,4 +1,5 @@
-"""What a matcher of another engine has taken, to be read again by its grammar: captures and temperatures are no matter of masks."""
+"""Parses the text that a matcher of another engine has accepted again, to find captures and temperatures, which
+masks do not need."""
 
 from __future__ import annotations
 
@@ -9,23 +10,23 @@ from .. import Compiler, Constraint, Vocabulary
 
 __all__ = ["captures", "temperature"]
 
-#: A piece of what was taken: a token, or text.
+#: A piece of the accepted input: a token, or text.
 Piece = int | bytes
 
 
 def captures(compiler: Compiler, constraint: Constraint, written: Sequence[Piece]) -> list[tuple[str, bytes]]:
-    """What rules with a capture have matched, in the order in which they ended."""
+    """Returns what rules with a capture have matched, in the order in which they ended."""
     if not _says(constraint, "capture"):
         return []
     text = _text(compiler.vocabulary, written)
     found = [(one["name"], one["begin"], one["end"]) for one in _located(compiler, constraint, written)["captures"]]
-    # What stops a rule is told under the empty name, and is no part of what was captured around it.
+    # The text of a ``stop`` is reported under the empty name, and is not part of the captures around it.
     hidden = sorted({(begin, end) for name, begin, end in found if not name})
     return [(name, _visible(text, begin, end, hidden)) for name, begin, end in found if name]
 
 
 def _visible(text: bytes, begin: int, end: int, hidden: Sequence[tuple[int, int]]) -> bytes:
-    """A part of a text without what is hidden in it, if it is not hidden itself."""
+    """Returns a part of a text without the hidden ranges in it, unless the part is hidden itself."""
     seen, at = b"", begin
     for first, last in hidden:
         if at <= first and last <= end and (first, last) != (begin, end):
@@ -34,7 +35,7 @@ def _visible(text: bytes, begin: int, end: int, hidden: Sequence[tuple[int, int]
 
 
 def temperature(compiler: Compiler, constraint: Constraint, written: Sequence[Piece]) -> float | None:
-    """The temperature that the innermost open rule wants, if one does."""
+    """Returns the temperature that the innermost open rule requests, if any."""
     if not _says(constraint, "temperature"):
         return None
     found: float | None = _located(compiler, constraint, written)["temperature"]
@@ -42,7 +43,7 @@ def temperature(compiler: Compiler, constraint: Constraint, written: Sequence[Pi
 
 
 def _says(constraint: Constraint, word: str) -> bool:
-    """Whether the word stands in a constraint, or in a grammar that it calls."""
+    """Whether the word occurs in a constraint, or in a grammar that it calls."""
     return word in str(constraint.source) or word in constraint.options
 
 
@@ -57,7 +58,7 @@ def _located(compiler: Compiler, constraint: Constraint, written: Sequence[Piece
 
 
 def _text(vocabulary: Vocabulary, written: Sequence[Piece]) -> bytes:
-    """The bytes of what was written; special tokens have none."""
+    """Returns the bytes of the input; special tokens have none."""
 
     def of(piece: Piece) -> bytes:
         if isinstance(piece, bytes):

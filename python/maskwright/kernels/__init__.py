@@ -1,11 +1,11 @@
-"""Writing minus infinity where a mask has a zero.
+"""Kernels that write minus infinity into the logits where a mask has a zero.
 
 A mask is a row of 32-bit words: token ``t`` is bit ``t % 32`` of word ``t // 32``, and 1 means allowed. Logits are a
-row of numbers, one for each token of the *model's* vocabulary, which is often wider than the tokenizer's, so that
-matrices have a size that processors like. The rule for both widths is the same everywhere here:
+row of numbers, one for each token of the *model's* vocabulary. That is often wider than the tokenizer's vocabulary, so
+that matrices have a size that processors like. All kernels treat different widths alike:
 
 * a token beyond the end of the mask is not allowed;
-* bits beyond the end of the logits mean nothing.
+* bits beyond the end of the logits are ignored.
 
 >>> import torch
 >>> from maskwright.kernels import apply_mask, pack_mask
@@ -15,8 +15,8 @@ tensor([[5]], dtype=torch.int32)
 >>> apply_mask(torch.tensor([[0.5, 1.5, 2.5, 3.5]]), mask)
 tensor([[0.5000,   -inf, 2.5000,   -inf]])
 
-``apply_mask_inplace`` does it in place, and ``rows`` chooses rows. There are five ways to the same result, and the
-tests hold them against the first:
+``apply_mask_inplace`` works in place, and ``rows`` selects rows. There are five implementations with the same result,
+and the tests compare them with the first:
 
 =================  ================================================================
 ``reference``      plain PyTorch, any device, any dtype: the definition
@@ -26,8 +26,9 @@ tests hold them against the first:
 ``pool``           masks that stay on the GPU; a step sends their numbers and patches
 =================  ================================================================
 
-``apply_mask_inplace`` takes the kernel for tensors on a GPU and the engine's loops in main memory, and the definition for what these do not know. PyTorch is needed as soon as
-this package is imported, and Triton as soon as a tensor on a GPU comes along; maskwright itself needs neither.
+``apply_mask_inplace`` uses the Triton kernel for tensors on a GPU, the engine's loops in main memory, and the
+definition for everything that these do not support. Importing this package requires PyTorch, and using a tensor on a
+GPU requires Triton; maskwright itself requires neither.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def apply_mask(
     rows: Sequence[int] | torch.Tensor | None = None,
     mask_rows: Sequence[int] | torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """A copy of the logits with minus infinity where the mask has a zero. See :func:`apply_mask_inplace`."""
+    """Returns a copy of the logits with minus infinity where the mask has a zero. See :func:`apply_mask_inplace`."""
     out = logits.clone()
     apply_mask_inplace(out, mask, rows=rows, mask_rows=mask_rows)
     return out
@@ -65,16 +66,16 @@ def apply_mask_inplace(
     rows: Sequence[int] | torch.Tensor | None = None,
     mask_rows: Sequence[int] | torch.Tensor | None = None,
 ) -> None:
-    """Write minus infinity into the logits where the mask has a zero.
+    """Writes minus infinity into the logits where the mask has a zero.
 
     ``logits`` is ``[rows, vocabulary]`` (or one row), of a floating-point dtype, with any stride between rows; ``mask``
     is ``[masks, words]`` (or one row) of int32, on the same device.
 
-    Mask ``i`` belongs to row ``i``. With ``rows``, mask ``i`` belongs to row ``rows[i]`` and the other rows are left
-    alone; with ``mask_rows`` as well, ``mask[mask_rows[i]]`` belongs to ``rows[i]``. Lists of numbers are checked; of
-    tensors on a GPU, numbers that are out of range are passed by, since reading them here would wait for the GPU.
+    Mask ``i`` belongs to row ``i``. With ``rows``, mask ``i`` belongs to row ``rows[i]``, and other rows are not
+    changed; with ``mask_rows`` as well, ``mask[mask_rows[i]]`` belongs to ``rows[i]``. Lists of indices are checked.
+    Indices in tensors on a GPU that are out of range are ignored, since checking them here would wait for the GPU.
 
-    A bool mask ``[masks, tokens]`` is packed first; it is meant for tests and small things.
+    A bool mask ``[masks, tokens]`` is packed first; this is meant for tests and small data.
     """
     job = checked(logits, mask, rows, mask_rows)
     if job.logits.is_cuda and job.logits.dtype is not torch.float64:

@@ -1,4 +1,4 @@
-"""What is asked of a kernel, checked once and in one place."""
+"""Checks the arguments of kernels, in one place."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .bits import pack_mask
 
 
 class Job(NamedTuple):
-    """Rows of logits, masks, and which belong together. Both tensors have two dimensions, and elements of a row are
-    neighbours in memory; rows may lie anywhere."""
+    """Rows of logits, masks, and the pairs of both. Both tensors have two dimensions, and the elements of a row are
+    contiguous; rows may have any stride."""
 
     logits: torch.Tensor
     mask: torch.Tensor
@@ -21,7 +21,7 @@ class Job(NamedTuple):
 
     @property
     def pairs(self) -> int:
-        """How many pairs of a mask and a row there are."""
+        """The number of pairs of a mask and a row."""
         if self.rows is not None:
             return self.rows.shape[0]
         return self.mask.shape[0] if self.mask_rows is None else self.mask_rows.shape[0]
@@ -33,7 +33,7 @@ def checked(
     rows: Sequence[int] | torch.Tensor | None,
     mask_rows: Sequence[int] | torch.Tensor | None,
 ) -> Job:
-    """A job, or an error that says what is wrong with it."""
+    """Returns a job for these arguments, or raises an error that says what is wrong."""
     logits = _logits(logits)
     mask = _mask(mask, logits)
     rows = _numbers("rows", rows, logits.shape[0], logits.device)
@@ -94,5 +94,5 @@ def _numbers(
         low, high = int(numbers.min()), int(numbers.max())
         if low < 0 or high >= end:
             raise IndexError(f"{name} holds {low if low < 0 else high}, and there are {end}, counted from 0")
-    # PERF: int32 numbers on the GPU already cost nothing here; everything else is one small copy.
+    # PERF: int32 indices on the GPU cost nothing here; everything else is one small copy.
     return numbers.to(device=device, dtype=torch.int32, non_blocking=True).contiguous()

@@ -1,23 +1,23 @@
 """The kernels for GPUs, in Triton.
 
-Masking moves bytes and computes nothing, so the question is which bytes. A token that is not allowed needs a write
-and no read. A token that is allowed needs neither. But memory is not written token by token: the smallest unit that
-goes in one instruction is 16 bytes, 4 tokens in float32 and 8 in bfloat16. So the kernel looks at a *group* of bits
-that makes up such a unit:
+Applying a mask moves bytes and computes nothing, so the cost depends on which bytes move. A token that is not allowed
+needs a write and no read. A token that is allowed needs neither. But memory is not written token by token: one
+instruction writes at least 16 bytes, 4 tokens in float32 and 8 in bfloat16. So the kernel looks at a *group* of bits
+that corresponds to such a unit:
 
 ::
 
     bits of a group    11111111     00000000           10110111
     what is moved      nothing      a write            a read and a write
 
-Most groups of real masks are of the first two kinds: the tokens that a string allows are nearly all of them, those
-that a closing bracket allows are very few. XGrammar's kernel, for comparison, writes single elements under a
-predicate, which takes eight instructions for 16 bytes of bfloat16.
+Most groups of real masks are of the first two kinds: a string allows nearly all tokens, and a closing bracket allows
+very few. XGrammar's kernel, for comparison, writes single elements under a predicate, which takes eight instructions
+for 16 bytes of bfloat16.
 
-Two facts about Triton make this work. A value that is loaded through a pointer which is the same for 32 neighbours is
-known to be the same for them, and so is what is computed from it; therefore the condition of the store is known to
-be the same for the whole group, and the store is one wide instruction. And pointers and strides that are divisible by 16
-are compiled as such. Rows of an odd width are right, too, only slower.
+This relies on two properties of Triton. A value that is loaded through a pointer that is the same for 32 neighbors is
+known to be the same for them, and so is everything that is computed from it. Therefore the condition of the store is
+known to be the same for the whole group, and the store is one wide instruction. And pointers and strides that are
+divisible by 16 are compiled specially. Rows of an odd width are correct, too, only slower.
 """
 
 from __future__ import annotations
@@ -28,18 +28,20 @@ import triton.language as tl
 
 from .check import Job
 
-# PERF: measured with bench/kernels/bench_mask.py on an H200. A program is one warp and takes 4 KB of logits, eight groups for each thread. Larger
-# programs are up to a fifth slower for few rows. Writing single elements where a group has one, two or three zeros, without reading, was up to twice as
-# slow; doing so only in blocks of which seven eighths are allowed gains 12 % for the inside of a string in float32 and loses 5 to 15 % elsewhere; hints that what
-# is written will not be read soon gain 4 %, and are not true.
+# PERF: measured with bench/kernels/bench_mask.py on an H200. A program is one warp and handles 4 KB of logits, eight
+# groups for each thread. Larger programs are up to a fifth slower for few rows. Writing single elements where a group
+# has one, two or three zeros, without reading, was up to twice as slow; doing so only in blocks of which seven eighths
+# are allowed gains 12 % inside a string in float32 and loses 5 to 15 % elsewhere; hints that written data will not be
+# read soon gain 4 %, but they are not true.
 BLOCK_BYTES = 4096
 WARPS = 1
 # The number of bytes of logits that a group covers.
 GROUP_BYTES = 16
-# How many entries of a patch are looked at in one go.
+# The number of entries of a patch that are processed at once.
 CHUNK = 64
 
-# Logits are read and written as whole numbers of their size: what is kept is kept to the bit, and minus infinity is a
+# Logits are read and written as integers of the same size, so that kept values are preserved bit by bit and minus
+# infinity is an ordinary number.
 # number like any other.
 _AS_NUMBERS = {
     torch.float32: (torch.int32, -(1 << 23)),
@@ -54,7 +56,7 @@ def apply_device(
     warps: int = WARPS,
     group_bytes: int = GROUP_BYTES,
 ) -> None:
-    """Do the job with the kernel."""
+    """Runs the job with the kernel."""
     rows, width = job.logits.shape
     if job.pairs == 0 or width == 0:
         return
@@ -85,7 +87,7 @@ def apply_plan(
     warps: int = WARPS,
     group_bytes: int = GROUP_BYTES,
 ) -> None:
-    """Mask ``count`` rows as a plan says. The plan is described in ``pool``; it is not checked here."""
+    """Masks ``count`` rows according to a plan. ``pool`` describes plans; they are not checked here."""
     rows, width = logits.shape
     if count == 0 or width == 0:
         return
@@ -144,7 +146,7 @@ def _apply_mask(
     mask_row = job
     if mask_rows is not None:
         mask_row = tl.load(mask_rows + job)
-    # Numbers that come from the GPU were not checked by anybody; a wrong one must not reach foreign memory.
+    # Indices that come from the GPU were not checked; a wrong one must not access memory outside the tensors.
     if (row >= 0) & (row < logits_count) & (mask_row >= 0) & (mask_row < mask_count):
         token = tile * BLOCK + tl.arange(0, BLOCK // GROUP) * GROUP
         word = tl.load(mask + mask_row.to(tl.int64) * mask_stride + token // 32, mask=token // 32 < words, other=0)
@@ -177,7 +179,7 @@ def _apply_plan(
     if (row >= 0) & (row < logits_count) & (base >= 0) & (base < bases_count):
         token = tile * BLOCK + tl.arange(0, BLOCK // GROUP) * GROUP
         word = tl.load(bases + base.to(tl.int64) * bases_stride + token // 32, mask=token // 32 < words, other=0)
-        # Entries are sorted by token. Those of this tile stand behind the ones that are smaller.
+        # Entries are sorted by token. Those of this tile come after the smaller ones.
         first = begin
         last = begin
         for at in range(begin, end, CHUNK):
@@ -196,16 +198,16 @@ def _apply_plan(
 
 @triton.jit
 def _write(row, token, word, width, MINUS_INFINITY: tl.constexpr, GROUP: tl.constexpr):
-    """Groups that begin at these tokens, whose bits are in these words."""
+    """Writes groups that begin at these tokens, whose bits are in these words."""
     full: tl.constexpr = (1 << GROUP) - 1
     group = ((word >> (token % 32)) & full)[:, None]
     number = tl.arange(0, GROUP)[None, :]
     place = token[:, None] + number
     inside = place < width
     old = tl.load(row + place, mask=inside & (group != 0) & (group != full), other=0)
-    # N.B. With a choice between two values, tl.where, CUDA's assembler made wrong code for float32 and eight groups for
-    # each thread: the last element of the last one was lost. Bits leave it less to choose. What is set above is checked
-    # by the benchmark, on the GPU, in every shape.
+    # N.B. With a selection between two values (tl.where), CUDA's assembler generated wrong code for float32 and eight
+    # groups for each thread: the last element of the last group was lost. Bit operations leave it less choice. The
+    # benchmark checks the constants above on the GPU, in every shape.
     keep = (0 - ((group >> number) & 1)).to(old.dtype)
     new = (old & keep) | (MINUS_INFINITY & ~keep)
     tl.store(row + place, new.to(old.dtype), mask=inside & (group != full))

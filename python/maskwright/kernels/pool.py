@@ -1,9 +1,9 @@
-"""Masks that live on the GPU.
+"""Masks that stay on the GPU.
 
-A mask of 128,256 tokens is 16 KB, and a step of 256 rows sends 4 MB to the GPU. But the masks of one constraint, and of
-many constraints over one vocabulary, are few and alike: the inside of a string is the inside of a string. So a pool
-keeps *bases* on the GPU, and a step sends a *plan*: for each row the number of a base, and the tokens in which the row's
-mask differs from it.
+A mask of 128,256 tokens has 16 KB, so a step of 256 rows sends 4 MB to the GPU. But the masks of one constraint, and of
+many constraints over one vocabulary, are few and similar, for example inside strings. So a pool keeps *bases* on the
+GPU, and a step sends a *plan*: for each row the index of a base, and the tokens in which the row's mask differs from
+that base.
 
 ::
 
@@ -12,13 +12,13 @@ mask differs from it.
 
 It is one array of int32 and one transfer. A kernel applies base and patch to the logits in one pass.
 
-Who knows which base a row has and how it differs says so (:meth:`MaskPool.add`, :meth:`MaskPool.plan`). Who has only
-masks lets the pool compare them (:meth:`MaskPool.plan_masks`): a mask that it has seen is found by its bytes; another is
-compared with the bases that were used last; if it differs from one of them in at most ``patch_limit`` tokens it
-becomes a patch, otherwise a new base. Comparing reads every mask once, which costs a few microseconds for each row;
-it is worth while if the way to the GPU is slow or crowded, not on an idle one.
+A caller that knows the base of a row and the differences passes them (:meth:`MaskPool.add`, :meth:`MaskPool.plan`). A
+caller that only has masks lets the pool compare them (:meth:`MaskPool.plan_masks`): a known mask is found by its bytes;
+another one is compared with the most recently used bases. If it differs from one of them in at most ``patch_limit``
+tokens it becomes a patch, otherwise a new base. Comparing reads every mask once, which costs a few microseconds for
+each row. It pays off if the connection to the GPU is slow or busy, but not on an idle one.
 
-The pool is full when ``capacity`` bases are in it; then the one that was not used for longest makes room.
+If ``capacity`` bases are in the pool, a new one replaces the least recently used one.
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ import torch
 
 from .bits import unpack_mask
 
-# How many of the bases that were used last a new mask is compared with.
+# The number of recently used bases that a new mask is compared with.
 _CANDIDATES = 4
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do with the logits of a step; for the pool that made it, and to be applied before its next plan."""
+    """The masks for the logits of a step. It belongs to the pool that made it, and must be applied before its next
+    plan."""
 
     words: torch.Tensor
     count: int
 
     @property
     def patched(self) -> int:
-        """In how many tokens masks differ from their bases, in all."""
+        """The total number of tokens in which masks differ from their bases."""
         return self.words.numel() - 4 * self.count
 
 
 class MaskPool:
-    """Base masks on a device, and the making and applying of plans.
+    """Keeps base masks on a device, and makes and applies plans.
 
     >>> pool = MaskPool(tokens=64, capacity=8)
     >>> base = pool.add(torch.tensor([1, 0], dtype=torch.int32))
@@ -74,23 +75,23 @@ class MaskPool:
         self._tokens = tokens
         self._patch_limit = patch_limit
         self._on_device = torch.zeros(capacity, words, dtype=torch.int32, device=device)
-        # Also here, to compare with.
+        # A copy in main memory, for comparing.
         self._here = torch.zeros(capacity, words, dtype=torch.int32)
-        # From the bytes of a base to its place, the one used last at the end; and back.
+        # From the bytes of a base to its slot, in order of use; and back.
         self._places: OrderedDict[bytes, int] = OrderedDict()
         self._keys: list[bytes] = []
-        #: How many masks were sent whole since the pool was made.
+        #: The number of masks that were sent completely since the pool was created.
         self.uploads = 0
 
     @property
     def capacity(self) -> int:
-        """How many bases there is room for."""
+        """The maximum number of bases."""
         return self._here.shape[0]
 
     def add(self, words: torch.Tensor) -> int:
-        """The number of a base with these words, which is uploaded unless it is there already.
+        """Returns the index of a base with these words, which is uploaded unless it is already there.
 
-        The number is good until ``capacity`` others were added after its last use in :meth:`add` or a plan.
+        The index is valid until ``capacity`` other bases were added after its last use in :meth:`add` or a plan.
         """
         self._check(words.unsqueeze(0))
         return self._add(words.numpy().tobytes(), words, frozenset())
@@ -101,10 +102,10 @@ class MaskPool:
         patches: Sequence[tuple[Iterable[int], Iterable[int]]] | None = None,
         rows: Sequence[int] | None = None,
     ) -> Plan:
-        """A plan of bases and patches that somebody knows.
+        """Makes a plan from known bases and patches.
 
-        Job ``i`` masks row ``rows[i]`` (or ``i``) with base ``bases[i]``, after the tokens of ``patches[i][0]`` were
-        allowed in it and those of ``patches[i][1]`` forbidden.
+        Job ``i`` masks row ``rows[i]`` (or ``i``) with base ``bases[i]``, in which the tokens of ``patches[i][0]`` are
+        allowed and those of ``patches[i][1]`` forbidden.
         """
         for base in bases:
             if not 0 <= base < len(self._keys):
@@ -117,7 +118,7 @@ class MaskPool:
         return self._plan(bases, [self._entries(*patch) for patch in patches], rows)
 
     def plan_masks(self, mask: torch.Tensor, rows: Sequence[int] | None = None) -> Plan:
-        """A plan that does what these masks do, found by comparing them with the bases.
+        """Makes a plan for these masks by comparing them with the bases.
 
         ``mask`` is ``[masks, words]`` of int32 in main memory, as ``fill`` wrote it.
         """
@@ -133,7 +134,7 @@ class MaskPool:
         return self._plan(bases, patches, rows)
 
     def apply(self, logits: torch.Tensor, plan: Plan) -> None:
-        """Write minus infinity into the logits where a mask of the plan has a zero."""
+        """Writes minus infinity into the logits where a mask of the plan has a zero."""
         if logits.dim() != 2 or not logits.is_floating_point() or logits.device != self._on_device.device:
             raise ValueError(f"logits must be floating-point numbers, [rows, vocabulary], on {self._on_device.device}")
         if logits.shape[1] > 1 and logits.stride(1) != 1:
@@ -167,8 +168,8 @@ class MaskPool:
         return Plan(self._sent(torch.tensor(words, dtype=torch.int32)), len(bases))
 
     def _sent(self, words: torch.Tensor) -> torch.Tensor:
-        """A copy on the device. From locked memory, which PyTorch does not give away before the copy is done, nobody
-        waits for it."""
+        """Copies words to the device. The source is pinned memory, which PyTorch does not reuse before the copy is
+        done, so nothing waits for it."""
         if self._on_device.is_cuda:
             words = words.pin_memory()
         return words.to(self._on_device.device, non_blocking=True)
@@ -180,7 +181,7 @@ class MaskPool:
         return entries
 
     def _find(self, words: torch.Tensor, in_use: list[int]) -> tuple[int, list[int]]:
-        """A base, and the patch that makes the mask of it."""
+        """Returns a base, and the patch that turns it into the mask."""
         key = words.numpy().tobytes()
         if key not in self._places:
             for candidate in list(reversed(self._places))[:_CANDIDATES]:
@@ -203,7 +204,7 @@ class MaskPool:
         return place
 
     def _difference(self, words: torch.Tensor, base: torch.Tensor) -> list[int] | None:
-        """The entries of a patch, or nothing if there would be too many."""
+        """Returns the entries of a patch, or ``None`` if there would be too many."""
         different = torch.nonzero(words ^ base).flatten()
         if different.numel() > self._patch_limit:
             return None
@@ -215,7 +216,7 @@ class MaskPool:
         return (tokens * 2 + new[where[:, 0], where[:, 1]]).tolist()
 
     def _vacant(self, in_use: set[int]) -> int:
-        """A free place, or that of the base which was not used for longest."""
+        """Returns a free slot, or that of the least recently used base."""
         if len(self._keys) < self.capacity:
             self._keys.append(b"")
             return len(self._keys) - 1
@@ -224,7 +225,7 @@ class MaskPool:
 
 
 def apply_plan_reference(logits: torch.Tensor, bases: torch.Tensor, plan: torch.Tensor, count: int) -> None:
-    """What the kernel does, one row after the other, in plain PyTorch."""
+    """Does the same as the kernel, row by row, in plain PyTorch."""
     width = logits.shape[1]
     for row, base, begin, end in plan[: 4 * count].reshape(count, 4).tolist():
         allowed = unpack_mask(bases[base], bases.shape[1] * 32).clone()

@@ -1,6 +1,7 @@
-"""The engine's own loops over logits in main memory.
+"""Applies masks in main memory with the engine's own loops.
 
-They are part of the native library, which the kernels get along without: they can be copied to a machine and measured there.
+The loops are part of the native library. The other kernels do not need that library: they can be copied to a machine
+and measured there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def can_apply(job: Job) -> bool:
-    """Do the loops know this kind of job? Only rows with masks of the same number, and the three usual dtypes."""
+    """Whether the loops support this job: only rows with masks of the same index, and the three usual dtypes."""
     same = job.rows is None and job.mask_rows is None
     plain = not job.logits.is_cuda and job.logits.device.type == "cpu" and not job.logits.requires_grad
     return same and plain and job.logits.dtype in _DTYPES
@@ -29,5 +30,5 @@ except ImportError:
 else:
 
     def apply_processor(job: Job) -> None:
-        """Do the job with the engine's loops."""
+        """Runs the job with the engine's loops."""
         apply_mask(job.logits, job.mask)

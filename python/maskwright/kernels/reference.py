@@ -1,7 +1,8 @@
-"""The definition, in plain PyTorch, and the same compiled.
+"""The reference implementation in plain PyTorch, and a compiled version of it.
 
-``apply_rows`` is a function of three tensors and no branches, so that ``torch.compile`` can make one loop of it: it
-reads a word, shifts, and writes, and the bools never exist. Without compiling they do, a byte for each token.
+``apply_rows`` is a function of three tensors without branches, so that ``torch.compile`` can turn it into one loop,
+which reads a word, shifts, and writes, without storing bools. Without compiling they are stored, one byte for each
+token.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MINUS_INFINITY = float("-inf")
 
 
 def apply_reference(job: Job, apply_rows: Callable[..., torch.Tensor] | None = None) -> None:
-    """Do the job with plain tensor operations."""
+    """Runs the job with plain tensor operations."""
     apply_rows = apply_rows or _apply_rows
     logits, mask = job.logits, job.mask
     if job.mask_rows is not None:
@@ -26,13 +27,13 @@ def apply_reference(job: Job, apply_rows: Callable[..., torch.Tensor] | None = N
     if job.rows is None:
         apply_rows(logits, mask)
         return
-    # One row after the other: a row that is named twice gets both masks, which a gather and a scatter would lose.
+    # Row by row: a row that occurs twice gets both masks, which a gather and a scatter would lose.
     for at, row in enumerate(job.rows.tolist()):
         apply_rows(logits[row : row + 1], mask[at : at + 1])
 
 
 def apply_compiled(job: Job) -> None:
-    """Do the job with what ``torch.compile`` makes of the same function."""
+    """Runs the job with the same function, compiled by ``torch.compile``."""
     apply_reference(job, _compiled())
 
 

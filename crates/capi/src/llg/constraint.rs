@@ -1,4 +1,4 @@
-//! `LlgConstraint`: the older form of a matcher, in which a mask and a token take turns.
+//! `LlgConstraint`: the older interface of a matcher, in which masks and tokens alternate.
 
 use core::ffi::c_char;
 use core::ptr;
@@ -15,9 +15,9 @@ use crate::status::Failure;
 #[derive(Debug)]
 pub struct Constraint {
     matcher: Matcher,
-    /// Whether forced tokens are wanted.
+    /// Whether the caller wants forced tokens.
     forces: bool,
-    /// Whether it was said that the text is over.
+    /// Whether the end of the text was reported.
     has_stopped: bool,
     /// The tokens of the last commit.
     committed: Vec<u32>,
@@ -41,7 +41,7 @@ pub struct CommitResult {
     is_stop: bool,
 }
 
-/// A constraint from a Lark grammar, or a list of grammars in JSON.
+/// Creates a constraint from a Lark grammar, or a list of grammars in JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_new_constraint(
     init: Ref<'_, ConstraintInit<'_>>,
@@ -50,7 +50,7 @@ pub extern "C" fn llg_new_constraint(
     Constraint::give(init, || Ok(("llguidance", llguidance.c_text("llguidance")?)))
 }
 
-/// A constraint from a regular expression.
+/// Creates a constraint from a regular expression.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_new_constraint_regex(
     init: Ref<'_, ConstraintInit<'_>>,
@@ -59,7 +59,7 @@ pub extern "C" fn llg_new_constraint_regex(
     Constraint::give(init, || Ok(("regex", regex.c_text("regex")?)))
 }
 
-/// A constraint from a JSON Schema.
+/// Creates a constraint from a JSON Schema.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_new_constraint_json(
     init: Ref<'_, ConstraintInit<'_>>,
@@ -68,7 +68,7 @@ pub extern "C" fn llg_new_constraint_json(
     Constraint::give(init, || Ok(("json_schema", json_schema.c_text("json_schema")?)))
 }
 
-/// A constraint from a Lark grammar.
+/// Creates a constraint from a Lark grammar.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_new_constraint_lark(
     init: Ref<'_, ConstraintInit<'_>>,
@@ -77,7 +77,7 @@ pub extern "C" fn llg_new_constraint_lark(
     Constraint::give(init, || Ok(("lark", lark.c_text("lark")?)))
 }
 
-/// A constraint of a type that is named.
+/// Creates a constraint of the given type.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_new_constraint_any(
     init: Ref<'_, ConstraintInit<'_>>,
@@ -87,7 +87,7 @@ pub extern "C" fn llg_new_constraint_any(
     Constraint::give(init, || Ok((constraint_type.c_text("constraint_type")?, data.c_text("data")?)))
 }
 
-/// The error, or null.
+/// Returns the error, or null.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_get_error(cc: Ref<'_, Constraint>) -> *const c_char {
     match cc.get("cc") {
@@ -96,20 +96,20 @@ pub extern "C" fn llg_get_error(cc: Ref<'_, Constraint>) -> *const c_char {
     }
 }
 
-/// 0: temperatures in grammars are read and do nothing.
+/// Returns 0: temperatures in grammars are read but have no effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_get_temperature(_cc: Ref<'_, Constraint>) -> f32 {
     0.0
 }
 
-/// Whether it was said that the text is over, or there is an error.
+/// Returns whether the end of the text was reported, or there is an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_is_stopped(cc: Ref<'_, Constraint>) -> bool {
     cc.get("cc")
         .map_or(true, |constraint| constraint.has_stopped || !constraint.matcher.error_text().is_null())
 }
 
-/// Works the mask out, or says that the text is over.
+/// Computes the mask, or reports the end of the text.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_compute_mask(cc: Mut<'_, Constraint>, res_p: Out<'_, MaskResult>) -> i32 {
     run(cc, |constraint| {
@@ -120,7 +120,7 @@ pub extern "C" fn llg_compute_mask(cc: Mut<'_, Constraint>, res_p: Out<'_, MaskR
     })
 }
 
-/// Takes the token that was sampled, and tells which tokens to append.
+/// Accepts the sampled token, and returns the tokens to append.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_commit_token(cc: Mut<'_, Constraint>, token: u32, res_p: Out<'_, CommitResult>) -> i32 {
     run(cc, |constraint| {
@@ -137,7 +137,7 @@ pub extern "C" fn llg_commit_token(cc: Mut<'_, Constraint>, token: u32, res_p: O
     })
 }
 
-/// An independent constraint at the same place.
+/// Creates an independent constraint in the same state.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_clone_constraint(cc: Ref<'_, Constraint>) -> Given<Constraint> {
     let copy = catch(|| {
@@ -148,13 +148,13 @@ pub extern "C" fn llg_clone_constraint(cc: Ref<'_, Constraint>) -> Given<Constra
     Given::new(copy.unwrap_or_else(|failure| Constraint::of(Matcher::failed(&failure), false)))
 }
 
-/// Gives a constraint back.
+/// Frees a constraint.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_free_constraint(cc: Owned<Constraint>) {
     discard(cc);
 }
 
-/// An empty text: there are no logs.
+/// Returns an empty text, because there are no logs.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_flush_logs(_cc: Mut<'_, Constraint>) -> *const c_char {
     c"".as_ptr()
@@ -173,7 +173,7 @@ impl Constraint {
         Given::new(Self::of(Matcher::new(init, texts), forces))
     }
 
-    /// The mask, or that the text is over.
+    /// Returns the mask, or null and `true` at the end of the text.
     fn mask(&mut self) -> Result<(*const u32, bool), Failure> {
         self.has_stopped = self.matcher.is_stopped();
         if self.has_stopped {
@@ -182,7 +182,8 @@ impl Constraint {
         Ok((self.matcher.compute_mask()?.as_ptr(), false))
     }
 
-    /// Takes a token and, if they are wanted, those that are forced behind it. Where the text is over nothing is taken.
+    /// Accepts a token and, if they are wanted, the tokens that are forced after it. After the end of the text nothing
+    /// is accepted.
     fn commit(&mut self, token: TokenId) -> Result<(), Failure> {
         self.committed.clear();
         if self.has_stopped {

@@ -1,4 +1,4 @@
-//! `LlgMatcher`: one text, with errors that stay.
+//! `LlgMatcher`: the state of one text, with persistent errors.
 
 use core::ffi::c_char;
 use core::ptr;
@@ -19,20 +19,20 @@ use crate::vocabulary::numbers;
 /// `LlgMatcher`.
 #[derive(Debug)]
 pub struct Matcher {
-    /// What matches; nothing if the grammar was wrong.
+    /// The engine's matcher; `None` if the grammar was invalid.
     inner: Option<Inner>,
-    /// The first error, which stays.
+    /// The first error, which persists.
     error: Option<CString>,
     mask: Vec<u32>,
-    /// Whether the mask is that of this place.
+    /// Whether the mask belongs to the current state.
     has_mask: bool,
     /// The tokens so far.
     tokens: Vec<TokenId>,
-    /// How many of them came after the end.
+    /// The number of tokens that came after the end.
     surplus: usize,
 }
 
-/// A matcher for a grammar. There always is one; look for an error in it.
+/// Creates a matcher for a grammar. It always returns one, which may contain an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_new_matcher(
     init: Ref<'_, ConstraintInit<'_>>,
@@ -43,7 +43,7 @@ pub extern "C" fn llg_new_matcher(
     Given::new(Matcher::new(init, texts))
 }
 
-/// Works the mask out into the caller's words.
+/// Computes the mask into the caller's words.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_compute_mask_into(
     matcher: Mut<'_, Matcher>,
@@ -56,7 +56,7 @@ pub extern "C" fn llg_matcher_compute_mask_into(
             return Err(Failure::argument(format!("mask_byte_len is {mask_byte_len} and must be {bytes}")));
         }
         let mut target = mask_dest.room("mask_dest", bytes / 4)?;
-        // The words that are kept are those of this place, or of none.
+        // This call does not make a mask available to `llg_matcher_get_mask`, but a failure invalidates a stored one.
         let mut mask = core::mem::take(&mut matcher.mask);
         let filled = matcher.fill(&mut mask);
         matcher.mask = mask;
@@ -67,13 +67,13 @@ pub extern "C" fn llg_matcher_compute_mask_into(
     })
 }
 
-/// Works the mask out and keeps it.
+/// Computes and stores the mask.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_compute_mask(matcher: Mut<'_, Matcher>) -> i32 {
     run(matcher, |matcher| matcher.compute_mask().map(|_| 0))
 }
 
-/// The mask that was worked out for this place, or null.
+/// Returns the stored mask if it belongs to the current state, or null.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_get_mask(matcher: Mut<'_, Matcher>) -> *const u32 {
     match matcher.get("matcher") {
@@ -82,19 +82,19 @@ pub extern "C" fn llg_matcher_get_mask(matcher: Mut<'_, Matcher>) -> *const u32 
     }
 }
 
-/// Bytes of a mask.
+/// Returns the size of a mask in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_get_mask_byte_size(matcher: Ref<'_, Matcher>) -> usize {
     matcher.get("matcher").map_or(0, Matcher::mask_bytes)
 }
 
-/// Takes a token.
+/// Accepts a token.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_consume_token(matcher: Mut<'_, Matcher>, token: u32) -> i32 {
     run(matcher, |matcher| matcher.consume(TokenId(token)).map(|()| 0))
 }
 
-/// Takes some tokens.
+/// Accepts some tokens.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_consume_tokens(
     matcher: Mut<'_, Matcher>,
@@ -109,7 +109,7 @@ pub extern "C" fn llg_matcher_consume_tokens(
     })
 }
 
-/// The error, or null.
+/// Returns the error, or null.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_get_error(matcher: Mut<'_, Matcher>) -> *const c_char {
     match matcher.get("matcher") {
@@ -118,13 +118,13 @@ pub extern "C" fn llg_matcher_get_error(matcher: Mut<'_, Matcher>) -> *const c_c
     }
 }
 
-/// Whether there is an error.
+/// Returns whether there is an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_is_error(matcher: Ref<'_, Matcher>) -> bool {
     matcher.get("matcher").map_or(true, |matcher| matcher.error.is_some())
 }
 
-/// Gives a matcher back.
+/// Frees a matcher.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_free_matcher(matcher: Owned<Matcher>) {
     discard(matcher);
@@ -136,7 +136,7 @@ pub extern "C" fn llg_matcher_rollback(matcher: Mut<'_, Matcher>, num_tokens: us
     run(matcher, |matcher| matcher.rollback(num_tokens).map(|()| 0))
 }
 
-/// Back to the beginning.
+/// Returns to the beginning.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_reset(matcher: Mut<'_, Matcher>) -> i32 {
     run(matcher, |matcher| {
@@ -145,19 +145,19 @@ pub extern "C" fn llg_matcher_reset(matcher: Mut<'_, Matcher>) -> i32 {
     })
 }
 
-/// Whether the text is complete.
+/// Returns whether the text is complete.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_is_accepting(matcher: Mut<'_, Matcher>) -> bool {
     matcher.get("matcher").is_ok_and(|matcher| matcher.place().is_ok_and(|place| place >= Place::Accepting))
 }
 
-/// Whether nothing but the end can follow, or there is an error.
+/// Returns whether only the end can follow, or there is an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_is_stopped(matcher: Mut<'_, Matcher>) -> bool {
     matcher.get("matcher").map_or(true, Matcher::is_stopped)
 }
 
-/// How many of some tokens could be taken, or −1.
+/// Returns how many of some tokens could be accepted, or −1.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_validate_tokens(
     matcher: Mut<'_, Matcher>,
@@ -170,7 +170,7 @@ pub extern "C" fn llg_matcher_validate_tokens(
     })
 }
 
-/// The tokens that must come next; returns how many were written, or −1.
+/// Writes the tokens that must come next; returns how many were written, or −1.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_matcher_compute_ff_tokens(
     matcher: Mut<'_, Matcher>,
@@ -186,7 +186,7 @@ pub extern "C" fn llg_matcher_compute_ff_tokens(
     })
 }
 
-/// An independent matcher at the same place.
+/// Creates an independent matcher in the same state.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_clone_matcher(matcher: Ref<'_, Matcher>) -> Given<Matcher> {
     let copy = catch(|| Ok(matcher.get("matcher")?.copy()));
@@ -194,7 +194,7 @@ pub extern "C" fn llg_clone_matcher(matcher: Ref<'_, Matcher>) -> Given<Matcher>
 }
 
 impl Matcher {
-    /// A matcher for a grammar, which is a type and a text.
+    /// Creates a matcher for a grammar, given as a type and a text.
     pub(super) fn new<'c>(
         init: Ref<'_, ConstraintInit<'_>>,
         texts: impl FnOnce() -> Result<(&'c str, &'c str), Failure>,
@@ -267,7 +267,7 @@ impl Matcher {
         filled.map(|()| &*self.mask)
     }
 
-    /// Writes the mask. Behind the end it is the end again.
+    /// Writes the mask. After the end it allows only the end.
     fn fill(&mut self, words: &mut [u32]) -> Result<(), Failure> {
         let inner = self.working()?;
         inner.fill_words(words)?;
@@ -318,7 +318,7 @@ impl Matcher {
         }
     }
 
-    /// Does something. The first failure stays.
+    /// Runs a function. The first error persists.
     fn attempt<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, Failure>) -> Option<R> {
         let result = catch(|| body(self));
         result.map_err(|failure| self.fail(&failure)).ok()
@@ -327,7 +327,7 @@ impl Matcher {
     pub(super) fn fail(&mut self, failure: &Failure) {
         if self.error.is_none() {
             let text = failure.to_string().replace('\0', "\u{FFFD}");
-            // There is no zero in it any more.
+            // All zeros were replaced, so this cannot fail.
             self.error = Some(CString::new(text).unwrap_or_default());
         }
     }

@@ -1,14 +1,15 @@
-//! The interface of llguidance, as far as servers use it, on our engine.
+//! The subset of llguidance's interface that servers use, on our engine.
 //!
-//! A program that was written for llguidance, such as llama.cpp with its `LLAMA_LLGUIDANCE`, is compiled against `include/llguidance.h` and linked with
-//! this library; nothing in it changes. Names, arguments and the layout of structs are those of llguidance 1.9, and so are these habits, which differ
-//! from those of `mw_…`:
+//! A program that was written for llguidance, such as llama.cpp with its `LLAMA_LLGUIDANCE`, is compiled against
+//! `include/llguidance.h` and linked with this library; it does not have to be changed. Names, arguments and the layout
+//! of structs are those of llguidance 1.9. So are these habits, which differ from those of `mw_…`:
 //!
-//! * A constructor of a matcher or constraint always gives one; if its grammar is wrong, the error is inside.
-//! * An error stays: after a token was refused, every call fails until the matcher is freed.
-//! * Where the text is over, the mask allows what ends it, however often.
+//! * A constructor of a matcher or constraint always returns one; if its grammar is invalid, it contains the error.
+//! * Errors persist: after a token was refused, every call fails until the matcher is freed.
+//! * At the end of the text, the mask allows the tokens that end it, any number of times.
 //!
-//! What is not there does not link: controllers of stop strings, masks in parallel, cancellation. What is there and has no meaning here is listed in the header.
+//! Unsupported functions do not link: controllers of stop strings, masks in parallel, cancellation. The header lists
+//! functions that exist but have no effect here.
 
 pub mod constraint;
 pub mod matcher;
@@ -23,7 +24,7 @@ use crate::guard::{catch, guard, write_text};
 use crate::pointer::{Mut, Out, Ref};
 use crate::status::Failure;
 
-/// `LlgParserLimits`. They bound the work of another engine; ours has limits of its own.
+/// `LlgParserLimits`. They are limits of llguidance's parser and are ignored; our engine has its own limits.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ParserLimits {
@@ -49,7 +50,7 @@ pub struct ConstraintInit<'c> {
     limits: ParserLimits,
 }
 
-/// Fills in what a caller usually leaves alone.
+/// Sets the defaults.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_constraint_init_set_defaults<'c>(
     init: Out<'_, ConstraintInit<'c>>,
@@ -76,7 +77,7 @@ pub extern "C" fn llg_constraint_init_set_defaults<'c>(
     });
 }
 
-/// Whether a grammar can be compiled: 0, or −1 and a message.
+/// Checks whether a grammar can be compiled: returns 0, or −1 and a message.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_validate_grammar(
     init: Ref<'_, ConstraintInit<'_>>,
@@ -90,14 +91,14 @@ pub extern "C" fn llg_validate_grammar(
         init.get("init")?.tokenizer()?.compiler().compile(&source).map(drop)
     });
     let text = validated.as_ref().err().map(Failure::to_string).unwrap_or_default();
-    // A buffer that is missing changes nothing about the answer.
+    // A missing buffer does not change the result.
     if let Ok(Some(mut room)) = message.optional_room("message", message_len) {
         write_text(&mut room, &text);
     }
     if validated.is_ok() { 0 } else { -1 }
 }
 
-/// A name and version, for people.
+/// Returns the version, for people.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_get_version() -> *const c_char {
     crate::mw_version()
@@ -109,7 +110,7 @@ impl ConstraintInit<'_> {
     }
 }
 
-/// Runs the body of a function that gives an error as text and otherwise something.
+/// Runs the body of a function that reports errors as text, and returns its result or `nothing`.
 fn guarded<R>(
     message: Mut<'_, c_char>,
     size: usize,
@@ -117,7 +118,7 @@ fn guarded<R>(
     body: impl FnOnce() -> Result<R, Failure>,
 ) -> R {
     let mut result = nothing;
-    // The status says no more than that there is a message.
+    // The status only indicates that there is a message.
     let _ = guard(message, size, || {
         result = body()?;
         Ok(())

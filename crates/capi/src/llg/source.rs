@@ -1,11 +1,12 @@
-//! Which constraint a type and a text mean.
+//! Converts a type and a text to a constraint.
 
 use maskwright::Constraint;
 use serde_json::Value;
 
 use crate::status::{Failure, Status};
 
-/// Reads `"regex"`, `"json"`, `"json_schema"`, `"json_object"`, `"lark"`, and `"llguidance"` or `"guidance"`: a Lark grammar, or a list of grammars in JSON.
+/// Reads `"regex"`, `"json"`, `"json_schema"`, `"json_object"`, `"lark"`, and `"llguidance"` or `"guidance"`: a Lark
+/// grammar, or a list of grammars in JSON.
 pub(super) fn read_source(kind: &str, data: &str) -> Result<Constraint, Failure> {
     match kind {
         "regex" => Ok(Constraint::regex(data)),

@@ -16,9 +16,9 @@ use crate::pointer::{Given, Mut, Owned, Ref, UserData, Versioned, read};
 use crate::status::Failure;
 use crate::vocabulary::{EncodeFn, Encoder, TokenKind, Vocabulary, numbers, refused, total};
 
-/// The byte in front of a special token's name.
+/// The byte before a special token's name.
 const MARK: u8 = 0xFF;
-/// The number of no token.
+/// The id that means no token.
 const NO_TOKEN: u32 = u32::MAX;
 /// `LLG_DECODE_INCLUDE_SPECIAL` and `LLG_DECODE_VALID_UTF8`.
 const INCLUDE_SPECIAL: u32 = 1;
@@ -62,7 +62,7 @@ unsafe impl Versioned for TokenizerInitV2<'_> {
     const FIRST: usize = offset_of!(Self, first) + offset_of!(TokenizerInit<'_>, token_lens);
 }
 
-/// A tokenizer with one token that ends a text.
+/// Creates a tokenizer with one token that ends a text.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_new_tokenizer(
     tok_init: Ref<'_, TokenizerInit<'_>>,
@@ -74,7 +74,7 @@ pub extern "C" fn llg_new_tokenizer(
     })
 }
 
-/// A tokenizer with any number of tokens that end a text.
+/// Creates a tokenizer with any number of tokens that end a text.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_new_tokenizer_v2(
     tok_init: Ref<'_, TokenizerInitV2<'_>>,
@@ -92,19 +92,19 @@ pub extern "C" fn llg_new_tokenizer_v2(
     })
 }
 
-/// Another handle to the same tokenizer.
+/// Creates another handle to the same tokenizer.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_clone_tokenizer(tok: Ref<'_, Tokenizer>) -> Given<Tokenizer> {
     tok.get("tok").map_or_else(|_| Given::none(), |tokenizer| Given::new(tokenizer.clone()))
 }
 
-/// Gives a tokenizer back.
+/// Frees a tokenizer.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_free_tokenizer(tok: Owned<Tokenizer>) {
     discard(tok);
 }
 
-/// Cuts text into tokens, and returns how many there are.
+/// Encodes text, and returns the number of tokens.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_tokenize_bytes(
     tok: Ref<'_, Tokenizer>,
@@ -118,7 +118,7 @@ pub extern "C" fn llg_tokenize_bytes(
     })
 }
 
-/// The same, with special tokens behind bytes FF.
+/// Does the same, with special tokens after bytes FF.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_tokenize_bytes_marker(
     tok: Ref<'_, Tokenizer>,
@@ -132,7 +132,7 @@ pub extern "C" fn llg_tokenize_bytes_marker(
     })
 }
 
-/// Tokens for people, and returns how long that is, with a zero at the end.
+/// Formats tokens for people, and returns the length including a zero at the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_stringify_tokens(
     tok: Ref<'_, Tokenizer>,
@@ -147,7 +147,7 @@ pub extern "C" fn llg_stringify_tokens(
     })
 }
 
-/// The text of tokens, and returns how long it is, with a zero at the end.
+/// Decodes tokens, and returns the length including a zero at the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn llg_decode_tokens(
     tok: Ref<'_, Tokenizer>,
@@ -181,8 +181,8 @@ impl Tokenizer {
             };
             Vocabulary::build(&init.tokens()?, &eos, 0, encoder)?
         };
-        // A worker compiles while its caller waits, so more than one serve nobody but callers on several threads.
-        // As llguidance has it, nothing is ignored in front of a text unless its grammar says so.
+        // The caller waits while a worker compiles, so more workers would only help callers on several threads. As in
+        // llguidance, no ignored text may precede a text unless its grammar says so.
         let mut options = Options::default();
         options.lark.ignored_first = false;
         let compiler = Compiler::new(&vocabulary, Settings::default(), options)?;
@@ -197,14 +197,15 @@ impl Tokenizer {
         &self.compiler.vocabulary
     }
 
-    /// The tokens of a text: the tokenizer's own if it knows them, otherwise the longest that fit. Bytes that no token has are left out.
+    /// Encodes a text with the tokenizer if that is possible, otherwise with the longest tokens that fit. Bytes without
+    /// a token are left out.
     fn encode(&self, bytes: &[u8]) -> Vec<TokenId> {
         let vocabulary = self.vocabulary();
         let own = str::from_utf8(bytes).ok().and_then(|text| vocabulary.encode(text).ok());
         own.unwrap_or_else(|| longest(&vocabulary.tokens, bytes))
     }
 
-    /// The tokens of a text in which `FF<name>` and `FF[number]` are tokens. A mark before anything else is left out.
+    /// Encodes a text in which `FF<name>` and `FF[number]` are tokens. A mark before anything else is left out.
     fn encode_marked(&self, bytes: &[u8]) -> Vec<TokenId> {
         let mut parts = bytes.split(|byte| *byte == MARK);
         let mut tokens = self.encode(parts.next().unwrap_or_default());
@@ -216,7 +217,7 @@ impl Tokenizer {
         tokens
     }
 
-    /// The token that a text behind a mark begins with, and how long its name is.
+    /// Returns the token that a text after a mark begins with, and the length of its name.
     fn marked(&self, text: &[u8]) -> Option<(TokenId, usize)> {
         let tokens = &self.vocabulary().tokens;
         let close = match text.first()? {
@@ -247,13 +248,13 @@ impl Tokenizer {
         if flags & VALID_UTF8 != 0 { String::from_utf8_lossy(&text).into_owned().into_bytes() } else { text }
     }
 
-    /// Tokens one by one: their text in quotes, special ones by name, others by number.
+    /// Formats tokens one by one: their text in quotes, special tokens by name, others by id.
     fn describe(&self, tokens: &[u32]) -> String {
         let vocabulary = &self.vocabulary().tokens;
         let mut text = String::new();
         for token in tokens.iter().copied().map(TokenId) {
             let space = if text.is_empty() { "" } else { " " };
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = match vocabulary.special_name(token) {
                 Some(name) => write!(text, "{space}{name}"),
                 None if vocabulary.is_used(token) => {
@@ -267,7 +268,8 @@ impl Tokenizer {
 }
 
 impl<'c> TokenizerInit<'c> {
-    /// Tokens that begin with a mark are special, and those without text do not exist. A mark alone is a byte.
+    /// Returns the tokens. Tokens that begin with a mark are special, and those without text do not exist. A mark alone
+    /// is a byte.
     fn tokens(&self) -> Result<Vec<(TokenKind, &'c [u8])>, Failure> {
         let lengths = self.token_lens.list("token_lens", self.vocab_size as usize)?;
         let mut rest = self.token_bytes.list("token_bytes", total(lengths)?)?;
@@ -284,7 +286,7 @@ impl<'c> TokenizerInit<'c> {
     }
 }
 
-/// Cuts bytes into the longest tokens that fit.
+/// Encodes bytes with the longest tokens that fit.
 fn longest(vocabulary: &maskwright::Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
     let trie = vocabulary.trie();
     let (mut rest, mut tokens) = (bytes, Vec::new());
@@ -299,7 +301,7 @@ fn longest(vocabulary: &maskwright::Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
     tokens
 }
 
-/// Writes as much of a list as there is room for, and returns its length; 0 if it cannot be made.
+/// Writes as much of a list as fits, and returns its length; 0 if it cannot be computed.
 fn listed(output: Mut<'_, u32>, room: usize, body: impl FnOnce() -> Result<Vec<u32>, Failure>) -> usize {
     let list = catch(body).unwrap_or_default();
     if let Ok(Some(mut output)) = output.optional_room("output", room) {
@@ -308,7 +310,7 @@ fn listed(output: Mut<'_, u32>, room: usize, body: impl FnOnce() -> Result<Vec<u
     list.len()
 }
 
-/// The same for a text with a zero behind it.
+/// Does the same for a text with a zero at the end.
 fn ended(output: Mut<'_, u8>, room: usize, body: impl FnOnce() -> Result<Vec<u8>, Failure>) -> usize {
     let text = catch(body).unwrap_or_default();
     if let Ok(Some(mut output)) = output.optional_room("output", room)

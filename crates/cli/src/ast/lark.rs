@@ -5,7 +5,7 @@ use maskwright::lark::ast::{Alternation, Alternative, Atom, Definition, Document
 use super::{Tree, times};
 use crate::readable;
 
-/// The documents of a source, nested ones where they stand.
+/// Returns the tree of the main document, which contains the nested ones.
 pub(super) fn source_tree(source: &Source) -> Tree {
     match source.documents.last() {
         Some(document) => document_tree("grammar", document, source),

@@ -1,6 +1,7 @@
-//! `maskwright audit`: what would other backends make of the constraints that a server has seen?
+//! `maskwright audit`: checks what would happen to the constraints that a server has seen if it used another backend.
 //!
-//! The others are packages of Python, so the work is done there, by the module `maskwright.audit`; this finds a Python that has it, and hands the arguments over.
+//! The other backends are Python packages, so the module `maskwright.audit` does the work; this command finds a Python
+//! that has it, and passes the arguments on.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,26 +10,28 @@ use std::process::{Command, Stdio};
 
 use crate::failure::{Failure, Verdict};
 
-/// Compile all schemas, grammars and tools of a folder or a log with this engine, llguidance and `XGrammar`, and tell where they differ
+/// Compile all schemas, grammars and tools of a folder or a log with this engine, llguidance and `XGrammar`, and report
+/// the differences
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Folders, and files of schemas, grammars and requests
+    /// Folders, or files with schemas, grammars and requests
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<OsString>,
-    /// A tokenizer file, for the times; without it tokens are bytes
+    /// A tokenizer file, for realistic times; by default tokens are bytes
     #[arg(long, value_name = "FILE")]
     tokenizer: Option<OsString>,
-    /// Documents that are drawn for each keyword of a schema to find out who ignores it; 0 for none [default: 80]
+    /// Documents that are drawn for each keyword of a schema to find out which engines ignore it; 0 for none [default:
+    /// 80]
     #[arg(long, value_name = "N")]
     draws: Option<u32>,
-    /// A line of JSON for each constraint
+    /// Print a line of JSON for each constraint
     #[arg(long)]
     pub(crate) json: bool,
-    /// Also those on which all agree
+    /// Also show constraints on which all engines agree
     #[arg(long)]
     all: bool,
-    /// The Python that has the package maskwright. Without it: `$MASKWRIGHT_PYTHON`, then `python3`
+    /// The Python that has the package maskwright; by default `$MASKWRIGHT_PYTHON`, then `python3`
     #[arg(long, value_name = "FILE")]
     python: Option<OsString>,
 }

@@ -1,4 +1,4 @@
-//! `maskwright check`: is the constraint right, and does a text fit it?
+//! `maskwright check`: is the constraint valid, and does a text match it?
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::readable;
 use crate::rejection::{Reading, Rejection, read};
 use crate::source::{Compiled, Source, bytes_alone};
 
-/// Compile a constraint, and say whether a text fits it or where and why it does not
+/// Compile a constraint, and report whether a text matches it, or where and why it does not
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -24,12 +24,12 @@ pub(crate) struct Args {
     /// The text to check
     #[arg(long, conflicts_with = "text_file", allow_hyphen_values = true)]
     text: Option<String>,
-    /// A file with the text to check, byte for byte; `-` is standard input
+    /// A file with the text to check, without any conversion; `-` is standard input
     #[arg(long, value_name = "FILE")]
     text_file: Option<PathBuf>,
     #[command(flatten)]
     tokenizer: TokenizerArgs,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,4 +1,4 @@
-//! `maskwright debug`: what the compiler made of a constraint, stage by stage.
+//! `maskwright debug`: prints the stages of compilation of a constraint.
 //!
 //! ```text
 //! text ─▶ ast ─▶ grammar ─▶ network            nfa, automaton: a look at small regular constraints
@@ -24,27 +24,27 @@ use crate::source::bytes_alone;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to print
+    /// The stage to print
     stage: Stage,
     #[command(flatten)]
     constraint: ConstraintArgs,
-    /// Draw it, in the DOT language of Graphviz
+    /// Print a graph in the DOT language of Graphviz
     #[arg(long, conflicts_with = "json")]
     dot: bool,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Stage {
-    /// The constraint as it was written
+    /// The syntax tree of the constraint
     Ast,
     /// The representation that all constraint languages share
     Grammar,
-    /// The machines, loops and leaves that a matcher walks through
+    /// The network of rule NFAs, loops and leaves that a matcher walks through
     Network,
-    /// The automaton before it is made deterministic, if the constraint is regular
+    /// The automaton before determinization, if the constraint is regular
     Nfa,
     /// The minimal automaton, if the constraint is regular
     Automaton,
@@ -123,7 +123,7 @@ fn grammar_json(grammar: &Grammar) -> Value {
     })
 }
 
-/// Which rule calls which.
+/// Draws which rule calls which.
 fn grammar_dot(grammar: &Grammar) -> String {
     let mut out = String::from("digraph grammar {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n");
     for id in grammar.rule_ids() {
@@ -138,7 +138,7 @@ fn grammar_dot(grammar: &Grammar) -> String {
     out
 }
 
-/// The rules that an expression names, each once. Expressions share parts, so each part is looked at once.
+/// Returns the rules that an expression calls, each once. Expressions share parts, so each part is visited once.
 fn called_by(grammar: &Grammar, expr: ExprId) -> BTreeSet<usize> {
     let (mut seen, mut called, mut work) = (HashSet::new(), BTreeSet::new(), vec![expr]);
     while let Some(expr) = work.pop() {
@@ -153,7 +153,8 @@ fn called_by(grammar: &Grammar, expr: ExprId) -> BTreeSet<usize> {
     called
 }
 
-/// The rules as text. Shared parts are written out wherever they are used, so a small grammar can be a long text.
+/// Lists the rules as text. Shared parts are repeated wherever they are used, so a small grammar can have a long
+/// listing.
 fn grammar_list(grammar: &Grammar) -> String {
     let mut text = Bounded(String::new());
     let whole = write!(text, "{grammar}").is_ok();
@@ -161,10 +162,10 @@ fn grammar_list(grammar: &Grammar) -> String {
     text.0
 }
 
-/// A text that takes no more than [`LISTING`] bytes.
+/// A text of at most [`LISTING`] bytes.
 struct Bounded(String);
 
-/// How long a listing may be.
+/// The maximum length of a listing in bytes.
 const LISTING: usize = 16 << 20;
 
 impl std::fmt::Write for Bounded {
@@ -177,7 +178,7 @@ impl std::fmt::Write for Bounded {
     }
 }
 
-/// Where a state leads, and by which bytes; without bytes nothing is read.
+/// Returns the edges of a state, with the bytes that they read; an edge without bytes reads nothing.
 fn nfa_edges(nfa: &Nfa, state: &NfaState) -> Vec<(Option<ByteSet>, u32)> {
     match state {
         NfaState::Read { set, next } => vec![(nfa.sets().get(*set as usize).copied(), *next)],

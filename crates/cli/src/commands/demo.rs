@@ -1,4 +1,4 @@
-//! `maskwright demo`: a text is accepted token by token, with the size and the time of each mask.
+//! `maskwright demo`: accepts a text token by token, and shows the size and the time of each mask.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::paint::{Ink, Paint};
 use crate::readable;
 use crate::source::{Compiled, Source};
 
-/// Show a text being accepted token by token, with mask sizes and times
+/// Show how a text is accepted token by token, with mask sizes and times
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     tokenizer: TokenizerArgs,
-    /// Print without colour, as `NO_COLOR` in the environment does
+    /// Print without color, as with `NO_COLOR` in the environment
     #[arg(long)]
     no_color: bool,
 }
@@ -91,7 +91,7 @@ struct Stage<'t> {
     paint: Paint,
 }
 
-/// What accepting one token cost.
+/// The cost of accepting one token.
 struct Step {
     token: TokenId,
     allowed: usize,
@@ -124,7 +124,7 @@ impl Stage<'_> {
         Source::new("demo", SCHEMA, constraint).compile(self.vocabulary().clone())
     }
 
-    /// The invoice, token by token.
+    /// Accepts the invoice token by token.
     fn invoice(&self, out: &mut dyn Write) -> Result<Replay, Failure> {
         let tokens = self.tokenizer.encode(INVOICE)?;
         let compiled = self.compile(Constraint::json_schema(SCHEMA))?;
@@ -171,7 +171,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// A token that begins well and ends badly.
+    /// Shows a token of which only the beginning is allowed.
     fn rejected_token(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let after =
             INVOICE.split_inclusive("USD").next().and_then(|text| text.strip_suffix("USD")).unwrap_or("");
@@ -191,7 +191,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Another constraint, and what may come after some text.
+    /// Shows another constraint, and what may come after some text.
     fn small(
         &self,
         title: &str,
@@ -270,7 +270,7 @@ fn accept_text(matcher: &mut Matcher, text: &str) -> Result<(), Failure> {
     matcher.accept_bytes(text.as_bytes()).map_err(|error| Failure::sentence(error.to_string()))
 }
 
-/// A bar on a logarithmic scale, one block for one allowed token and 26 for all of them.
+/// Returns a bar on a logarithmic scale: one block for one allowed token and 26 for all of them.
 fn bar(allowed: usize, size: usize) -> String {
     if allowed == 0 {
         return String::new();

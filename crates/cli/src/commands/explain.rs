@@ -1,4 +1,4 @@
-//! `maskwright explain`: why is this token allowed here, or why is it not?
+//! `maskwright explain`: why is this token allowed here, or why not?
 //!
 //! ```text
 //! token 33370 `USA` is not allowed here
@@ -21,7 +21,7 @@ use crate::paint::{Ink, Paint};
 use crate::readable;
 use crate::rejection::{Reading, read};
 
-/// Say why a token is allowed or not: how much of it fits, and what was expected instead
+/// Explain why a token is allowed or not: how much of it matches, and what was expected instead
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// The text so far
     #[arg(long, default_value = "", hide_default_value = true, allow_hyphen_values = true)]
     after: String,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -42,10 +42,10 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct TokenArgs {
-    /// The token, by its id
+    /// The id of the token
     #[arg(long, value_name = "ID")]
     token: Option<u32>,
-    /// The token, by its text, or by its name if it is special
+    /// The text of the token, or its name if it is special
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     token_text: Option<String>,
 }
@@ -99,7 +99,7 @@ fn find_token(args: &TokenArgs, tokenizer: &Tokenizer) -> Result<TokenId, Failur
     }))
 }
 
-/// The explanation for people.
+/// Writes the explanation for people.
 pub(crate) fn write(
     explanation: &Explanation,
     vocabulary: &Vocabulary,
@@ -125,7 +125,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// The text and the token behind it, with marks under the bytes that fit and those that do not.
+/// Writes the text and the token after it, with marks under the bytes that match and those that do not.
 fn write_caret(
     fitting: usize,
     bytes: &[u8],

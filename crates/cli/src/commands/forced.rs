@@ -1,4 +1,4 @@
-//! `maskwright forced`: what must come next whatever a model says, and how far it is to the end.
+//! `maskwright forced`: what must come next, whatever the model prefers, and how far is it to the end?
 //!
 //! ```text
 //! forced text    ame":
@@ -17,7 +17,7 @@ use crate::failure::{Failure, Verdict};
 use crate::readable;
 use crate::rejection::{Reading, read};
 
-/// Show what must come next whatever a model says: bytes, text and tokens; and how many tokens complete the text
+/// Show what must come next, whatever the model prefers: bytes, text and tokens; and how many tokens complete the text
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -28,10 +28,10 @@ pub(crate) struct Args {
     /// The text so far
     #[arg(long, default_value = "", hide_default_value = true, allow_hyphen_values = true)]
     after: String,
-    /// Look at no more than so many bytes
+    /// The maximum number of forced bytes to compute
     #[arg(long, value_name = "BYTES", default_value_t = 4_096)]
     limit: usize,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,4 +1,4 @@
-//! `maskwright generate`: a model writes, under a constraint or without, and shows what it costs.
+//! `maskwright generate`: lets a model write, with or without a constraint, and shows what it costs.
 
 use std::io::{self, Write};
 use std::num::NonZero;
@@ -23,7 +23,7 @@ use crate::paint::{Ink, Paint};
 use crate::readable;
 use crate::source::Source;
 
-/// Let a model write, under a constraint or without one
+/// Let a model write, with or without a constraint
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -31,69 +31,71 @@ pub(crate) struct Args {
     /// A GGUF file, a folder with a model, or `smollm2`, the small model that `make assets` fetches
     #[arg(long, value_name = "PATH", default_value = "smollm2", help_heading = "Model")]
     model: PathBuf,
-    /// Threads that compute; by default one less than there are processors
+    /// Threads that compute; by default one less than the number of processors
     #[arg(long, value_name = "N", help_heading = "Model")]
     threads: Option<NonZero<usize>>,
-    /// What computes the model
+    /// The runtime for the model
     #[arg(long, value_name = "NAME", value_enum, default_value_t, help_heading = "Model")]
     runtime: Runtime,
-    /// What the model is asked
+    /// The prompt for the model
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, required_unless_present = "prompt_file")]
     prompt: Option<String>,
     /// A file with the prompt; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
     prompt_file: Option<PathBuf>,
-    /// What the model is told first
+    /// The system message
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "raw")]
     system: Option<String>,
-    /// Continue the prompt as it stands, instead of answering it in a conversation
+    /// Continue the prompt as plain text instead of answering it in a conversation
     #[arg(long)]
     raw: bool,
     #[command(flatten)]
     constraint: MaybeConstraintArgs,
-    /// What the log probabilities of --pcfg are multiplied with before they are added to the model's; 0 leaves the mask alone [default: 1]
+    /// The factor for the log probabilities of --pcfg that are added to the model's; 0 applies only the mask [default:
+    /// 1]
     #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Grammars with probabilities")]
     lambda: Option<f64>,
-    /// How many of the model's best tokens --pcfg scores, the others being left out; 0 is all [default: 64]
+    /// How many of the model's best tokens --pcfg scores; all others are dropped; 0 scores all [default: 64]
     #[arg(long, value_name = "K", help_heading = "Grammars with probabilities")]
     scored: Option<usize>,
     #[command(flatten)]
     sampling: SamplingArgs,
-    /// Ask the model for every token, also where the constraint leaves no choice
+    /// Ask the model for every token, even if the constraint leaves no choice
     #[arg(long)]
     no_jump_forward: bool,
-    /// Complete a constrained answer within --max-tokens, instead of breaking it off there
+    /// Complete a constrained answer within --max-tokens instead of cutting it off there
     #[arg(long)]
     finish: bool,
-    /// Draw from the model's own distribution over valid answers, not token by token under the mask; needs a --temperature above 0
+    /// Sample from the model's own distribution over valid answers instead of token by token under the mask; needs a
+    /// --temperature above 0
     #[arg(long)]
     exact: bool,
-    /// With --exact, how often the model may begin anew
+    /// With --exact, the maximum number of tries
     #[arg(long, value_name = "N", default_value_t = 64, requires = "exact")]
     tries: usize,
-    /// With --raw, leave the last token of the prompt as it is, also if what follows could have made it a longer one
+    /// With --raw, keep the last token of the prompt even if it may be the beginning of a longer token
     #[arg(long)]
     no_heal: bool,
-    /// Print without colour, as `NO_COLOR` in the environment does
+    /// Print without color, as with `NO_COLOR` in the environment
     #[arg(long)]
     no_color: bool,
-    /// Print the answers and what they cost as JSON
+    /// Print the answers and their cost as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct SamplingArgs {
-    /// The most tokens of an answer
+    /// The maximum number of tokens of an answer
     #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Sampling")]
     max_tokens: usize,
-    /// A string that ends the answer; give the flag once for each
+    /// A string that ends the answer; repeat the flag for each string
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Sampling")]
     stop: Vec<String>,
-    /// How many answers
+    /// The number of answers
     #[arg(short = 'n', long = "answers", value_name = "N", default_value_t = 1, help_heading = "Sampling")]
     answers: usize,
-    /// 0 takes the best token each time, 1 leaves chance as the model says
+    /// 0 always takes the best token, 1 samples from the model's distribution
     #[arg(
         long,
         value_name = "X",
@@ -105,16 +107,16 @@ struct SamplingArgs {
     /// Keep the K best tokens; 0 keeps all
     #[arg(long, value_name = "K", default_value_t = 0, help_heading = "Sampling")]
     top_k: u32,
-    /// Keep the fewest best tokens that have this share together
+    /// Keep the smallest set of best tokens with this total probability
     #[arg(long, value_name = "P", default_value_t = 1.0, help_heading = "Sampling")]
     top_p: f32,
-    /// Keep tokens that have this share of the best one
+    /// Keep tokens that have at least this share of the best token's probability
     #[arg(long, value_name = "P", default_value_t = 0.0, help_heading = "Sampling")]
     min_p: f32,
-    /// Above 1, tokens of prompt and answer become less likely
+    /// Above 1, tokens that occur in the prompt or the answer become less likely
     #[arg(long, value_name = "X", default_value_t = 1.0, help_heading = "Sampling")]
     repetition_penalty: f32,
-    /// Taken from tokens for each time they stand in the answer
+    /// Subtracted from the logit of a token for each of its occurrences in the answer
     #[arg(
         long,
         value_name = "X",
@@ -123,7 +125,7 @@ struct SamplingArgs {
         help_heading = "Sampling"
     )]
     frequency_penalty: f32,
-    /// Taken from tokens that stand in the answer
+    /// Subtracted from the logits of tokens that occur in the answer
     #[arg(
         long,
         value_name = "X",
@@ -132,7 +134,7 @@ struct SamplingArgs {
         help_heading = "Sampling"
     )]
     presence_penalty: f32,
-    /// The same seed gives the same answer
+    /// The seed; the same seed gives the same answer
     #[arg(long, value_name = "N", help_heading = "Sampling")]
     seed: Option<u64>,
 }
@@ -160,7 +162,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let mut prefix = 0;
     if let Some(source) = &source {
         let mut healed = Healed { kept: request.prompt.len(), prefix: String::new() };
-        // In a conversation an answer begins at the beginning of a text.
+        // In a conversation an answer starts a new text, so there is nothing to heal.
         let is_weighted = matches!(source.constraint, Constraint::Pcfg(_));
         if (args.raw || loaded.template.is_none()) && !args.no_heal && !is_weighted {
             healed = heal(loaded.tokenizer.vocabulary(), &request.prompt);
@@ -187,7 +189,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let answers = request.answers;
     let mut show = Show {
         live: answers == 1 && !args.json,
-        // Text that is held back because of a stop string cannot be told token by token.
+        // If stop strings hold text back, it cannot be attributed to tokens.
         painter: args.sampling.stop.is_empty().then(|| Painter::new(args.no_color, &tokenizer, prefix)),
         answers: vec![Answer { prefix, ..Answer::default() }; answers],
         report: None,
@@ -209,7 +211,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     Ok(if is_incomplete { Verdict::No } else { Verdict::Yes })
 }
 
-/// Draws the answers, with all their events, and says what that took.
+/// Draws the answers, and returns all their events with a report about the draw.
 fn draw(scheduler: &Scheduler, request: Request, tries: usize) -> Result<(Vec<Event>, Report), Failure> {
     let mut tries = Tries::new(request, tries, Options::default().max_batch).map_err(sentence)?;
     let mut stream = scheduler.stream(tries.first()).map_err(sentence)?;
@@ -229,7 +231,7 @@ fn sentence(error: impl std::fmt::Display) -> Failure {
 }
 
 impl Args {
-    /// How much a weighted grammar counts.
+    /// Returns the weight of a weighted grammar.
     fn guidance(&self, source: Option<&Source>) -> Result<Guidance, Failure> {
         let is_weighted = source.is_some_and(|source| matches!(source.constraint, Constraint::Pcfg(_)));
         if (self.lambda.is_some() || self.scored.is_some()) && !is_weighted {
@@ -242,7 +244,7 @@ impl Args {
         Guidance::new(self.lambda.unwrap_or(1.0), self.scored.unwrap_or(Guidance::TOP_K)).map_err(sentence)
     }
 
-    /// The tokens of the prompt.
+    /// Returns the tokens of the prompt.
     fn tokens(&self, loaded: &Loaded) -> Result<Vec<maskwright::TokenId>, Failure> {
         let read;
         let text = match (&self.prompt, &self.prompt_file) {
@@ -287,14 +289,14 @@ impl SamplingArgs {
 /// An answer as far as it is known.
 #[derive(Clone, Debug, Default)]
 struct Answer {
-    /// How many bytes of the text to come belong to the prompt.
+    /// How many bytes of the coming text belong to the prompt.
     prefix: usize,
     text: String,
     reason: Option<Reason>,
     usage: Usage,
 }
 
-/// Shows answers: one while it is written, several when they are there.
+/// Shows answers: a single one while it is written, several when they are complete.
 struct Show {
     live: bool,
     painter: Option<Painter>,
@@ -387,10 +389,10 @@ impl Answer {
         })
     }
 
-    /// One line: how many tokens, how fast, and what the constraint added.
+    /// Returns a line with the number of tokens, the speed, and the cost of the constraint.
     fn summary(&self) -> String {
         let usage = &self.usage;
-        // The first token comes with the end of the prompt.
+        // The first token is computed together with the prompt.
         let later = usage.answer_tokens.saturating_sub(1);
         let mut line = format!(
             "{} tokens, {} a second, after {} tokens of prompt in {}; ended by {}",
@@ -412,7 +414,7 @@ impl Answer {
     }
 }
 
-/// What a weighted grammar thinks of a text.
+/// Evaluates a text with a weighted grammar.
 fn judgement(weights: &Weights, text: &str) -> Value {
     match weights.judge(text.as_bytes(), STEPS) {
         Ok(found) => found.json(weights.grammar()),
@@ -420,7 +422,7 @@ fn judgement(weights: &Weights, text: &str) -> Value {
     }
 }
 
-/// The same in a line.
+/// Returns the same as one line.
 fn judged(weights: &Weights, text: &str) -> String {
     match weights.judge(text.as_bytes(), STEPS) {
         Ok(found) => {
@@ -436,7 +438,7 @@ fn judged(weights: &Weights, text: &str) -> String {
     }
 }
 
-/// What a draw took, in one line.
+/// Returns a line about what a draw took.
 fn drawn(report: &Report) -> String {
     let is_exact = report.exact.iter().all(|is_exact| *is_exact);
     let known = report.known;
@@ -451,11 +453,11 @@ fn drawn(report: &Report) -> String {
     )
 }
 
-/// A text without what is left of a prefix that belongs to the prompt.
+/// Removes from a text the rest of a prefix that belongs to the prompt.
 fn cut(mut text: String, prefix: &mut usize) -> String {
     let length = (*prefix).min(text.len());
     *prefix -= length;
-    // A prefix ends with a character.
+    // A prefix ends at a character boundary.
     if text.is_char_boundary(length) {
         text.drain(..length);
     }
@@ -483,12 +485,12 @@ fn share(part: usize, whole: usize) -> String {
     format!("{:.0} %", 100.0 * part as f64 / whole as f64)
 }
 
-/// Dims what was forced.
+/// Dims forced tokens.
 struct Painter {
     paint: Paint,
     tokenizer: std::sync::Arc<Tokenizer>,
     text: StopStream,
-    /// How many bytes of the text to come belong to the prompt.
+    /// How many bytes of the coming text belong to the prompt.
     prefix: usize,
 }
 

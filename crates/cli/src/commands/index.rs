@@ -1,4 +1,4 @@
-//! `maskwright index`: all masks of a constraint ahead of time, in a file.
+//! `maskwright index`: computes all masks of a constraint ahead of time, in a file.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -16,7 +16,7 @@ use crate::failure::{Failure, Verdict};
 use crate::readable;
 use crate::source::Source;
 
-/// Prepare a constraint with finitely many states once and for all, in a file
+/// Compile a constraint with finitely many states ahead of time, into a file
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -43,10 +43,10 @@ enum Command {
 struct BuildArgs {
     #[command(flatten)]
     indexed: IndexArgs,
-    /// The file to write. It is replaced as a whole or not at all
+    /// The file to write. It is replaced completely or not at all
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -59,23 +59,23 @@ Examples:
 
 A constraint whose nesting has no end, or that must remember what stood before, has no index: that is exit code 2.";
 
-/// What is indexed, and what that may cost.
+/// The constraint to index, and the limits.
 #[derive(Debug, clap::Args)]
 struct IndexArgs {
     #[command(flatten)]
     constraint: ConstraintArgs,
     #[command(flatten)]
     tokenizer: TokenizerArgs,
-    /// States of the automaton
+    /// The maximum number of states of the automaton
     #[arg(long, value_name = "N", default_value_t = IndexLimits::default().states)]
     max_states: usize,
-    /// Bytes of the index, and of what is needed to build it
+    /// The maximum size in bytes of the index, and of the memory to build it
     #[arg(long, value_name = "N", default_value_t = IndexLimits::default().bytes)]
     max_bytes: usize,
 }
 
 impl IndexArgs {
-    /// The constraint, and a compiler that reads it as the flags say.
+    /// Returns the constraint, and a compiler with the options of the flags.
     fn load(&self) -> Result<(Source, Compiler), Failure> {
         let source = self.constraint.source()?;
         let vocabulary = self.tokenizer.load()?.vocabulary().clone();
@@ -90,15 +90,15 @@ impl IndexArgs {
     }
 }
 
-/// Show what is in an index
+/// Show the properties of an index
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  maskwright index info month.mwi\n  maskwright index info month.mwi --json"
 )]
 struct InfoArgs {
-    /// The index
+    /// The index file
     file: PathBuf,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -107,11 +107,11 @@ struct InfoArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = VERIFY_EXAMPLES)]
 struct VerifyArgs {
-    /// The index
+    /// The index file
     file: PathBuf,
     #[command(flatten)]
     indexed: IndexArgs,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -243,7 +243,7 @@ fn numbers(index: &Index) -> Value {
     })
 }
 
-/// Writes a new file beside the old one and puts it in its place, so that nobody ever sees half of it.
+/// Writes a new file and renames it, so that no process ever reads an incomplete one.
 fn replace(path: &Path, index: &Index) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", process::id()));
@@ -255,12 +255,12 @@ fn replace(path: &Path, index: &Index) -> io::Result<()> {
         fs::rename(&new, path)
     };
     write().inspect_err(|_| {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = fs::remove_file(&new);
     })
 }
 
-/// Runs something that may take long, and says so on a terminal, second by second.
+/// Runs a function that may take long, and shows the seconds on a terminal.
 fn with_progress<T>(what: &str, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();
@@ -272,7 +272,7 @@ fn with_progress<T>(what: &str, work: impl FnOnce() -> T) -> T {
             let mut shown = false;
             while wait.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
                 shown = true;
-                // Progress that cannot be shown is no reason to stop.
+                // A failure to show progress is no reason to stop.
                 let _ = write!(io::stderr(), "\r{what}: {} s", begin.elapsed().as_secs());
             }
             if shown {

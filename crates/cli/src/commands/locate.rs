@@ -1,4 +1,4 @@
-//! `maskwright locate`: where a text stands, in the terms of the grammar.
+//! `maskwright locate`: locates the end of a text in the grammar.
 //!
 //! ```text
 //! path      /items/3/name
@@ -17,7 +17,7 @@ use crate::failure::{Failure, Verdict};
 use crate::readable;
 use crate::source::bytes_alone;
 
-/// Show where a text stands: the rules and the terminal that are open, what may follow, and the path in a JSON document
+/// Locate the end of a text: the open rules and the open terminal, what may follow, and the path in a JSON document
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// The text so far
     #[arg(long, allow_hyphen_values = true)]
     text: String,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -24,10 +24,10 @@ pub(crate) struct Args {
     /// The text so far
     #[arg(long, default_value = "", hide_default_value = true, allow_hyphen_values = true)]
     after: String,
-    /// How many tokens the table shows; JSON lists all of them
+    /// The maximum number of tokens in the table; JSON lists all of them
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: usize,
-    /// Answer in JSON, with the ids of all allowed tokens
+    /// Print JSON, with the ids of all allowed tokens
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     Ok(Verdict::Yes)
 }
 
-/// The text so far does not fit: says so, where the answer was expected.
+/// Reports that the text so far does not match.
 pub(super) fn reject(rejection: &Rejection, as_json: bool, out: &mut dyn Write) -> Result<Verdict, Failure> {
     if as_json {
         writeln!(out, "{:#}", json!({"ok": false, "rejection": rejection.json()}))?;
@@ -88,7 +88,7 @@ pub(super) fn reject(rejection: &Rejection, as_json: bool, out: &mut dyn Write) 
     Ok(Verdict::No)
 }
 
-/// log P(token | text so far) of a weighted grammar, for the first tokens of a mask.
+/// Returns log P(token | text so far) of a weighted grammar for the first tokens of a mask.
 fn scores(
     weights: &Arc<Weights>,
     mask: &TokenMask,
@@ -134,13 +134,13 @@ fn write_table(
 /// Whether the vocabulary has a token for what must come next.
 #[derive(Debug)]
 pub(crate) enum Spelling {
-    /// So many tokens are allowed.
+    /// The number of allowed tokens.
     Possible { allowed: usize },
-    /// The text has to go on, and there is no token for it.
+    /// The text must continue, but no token can do that.
     Impossible { sentence: String },
 }
 
-/// Finds out whether a text can go on, or end, in the words of the vocabulary.
+/// Checks whether the tokens of the vocabulary can continue or end the text.
 pub(crate) fn spelling(matcher: &mut Matcher) -> Result<Spelling, Failure> {
     let size = matcher.bound().vocabulary().size();
     let mut words = vec![0; size.div_ceil(32)];
@@ -157,7 +157,7 @@ pub(crate) fn spelling(matcher: &mut Matcher) -> Result<Spelling, Failure> {
     Ok(Spelling::Impossible { sentence })
 }
 
-/// The tokens that are spelled like this, or the special token of this name.
+/// Returns the tokens with this text, or the special token with this name.
 pub(super) fn tokens_named(vocabulary: &Vocabulary, text: &str) -> Vec<TokenId> {
     let trie = vocabulary.trie();
     let spelled =

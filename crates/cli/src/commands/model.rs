@@ -1,4 +1,4 @@
-//! What `generate` and `serve` share: which model is meant, and what computes it.
+//! Choosing and loading a model, for `generate` and `serve`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,24 +14,25 @@ use maskwright_runtime::{
 
 use crate::failure::Failure;
 
-/// Where `make assets` puts the model that is used by default.
+/// The folder where `make assets` puts the default model.
 const FETCHED: &str = "target/assets/smollm2";
 
-/// What computes a model.
+/// The runtime for a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 #[cfg_attr(feature = "server", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub(crate) enum Runtime {
-    /// Ours, and llama.cpp for models that ours does not know, if the program was built with it
+    /// The built-in runtime, or llama.cpp for models that it does not support, if the program was built with llama.cpp
     #[default]
     Auto,
-    /// Ours
+    /// The built-in runtime
     Maskwright,
     /// llama.cpp, if the program was built with it (`--features llama-cpp`)
     LlamaCpp,
 }
 
 impl Runtime {
-    /// Loads a model that is to hold so many texts at the same time. Says on standard error what it is doing while that takes long.
+    /// Loads a model with room for this many texts at the same time. If that takes long, progress is shown on standard
+    /// error.
     pub(crate) fn open(self, model: &Path, load: LoadOptions, texts: usize) -> Result<Loaded, Failure> {
         let path = find(model)?;
         let _progress = Progress::start(&path);
@@ -70,13 +71,13 @@ fn with_llama_cpp(_path: &Path, _load: LoadOptions, _texts: usize) -> Result<Loa
     ))
 }
 
-/// Says that a model is being loaded, if that takes longer than a moment, until it is dropped.
+/// Shows that a model is being loaded, if that takes longer than [`MOMENT`], until it is dropped.
 struct Progress {
     done: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How long a moment is.
+/// How long to wait before progress is shown.
 const MOMENT: Duration = Duration::from_secs(2);
 
 impl Progress {
@@ -88,11 +89,11 @@ impl Progress {
         let begin = Instant::now();
         let tell = move || {
             while ended.recv_timeout(MOMENT) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // Nobody may be listening, and the model is loaded nevertheless.
+                // If it cannot be written, the model is still loaded.
                 let _ = writeln!(io::stderr(), "loading {name}{size}: {} s", begin.elapsed().as_secs());
             }
         };
-        // Without the thread there is no progress to see, and nothing else is missing.
+        // If the thread cannot be started, only the progress is missing.
         let thread = thread::Builder::new().name("progress".into()).spawn(tell).ok();
         Self { done: Some(done), thread }
     }
@@ -107,7 +108,7 @@ impl Drop for Progress {
     }
 }
 
-/// The file or folder that is meant by `--model`.
+/// Returns the file or folder that `--model` refers to.
 fn find(model: &Path) -> Result<PathBuf, Failure> {
     if model.as_os_str() != "smollm2" || model.exists() {
         return Ok(model.to_owned());

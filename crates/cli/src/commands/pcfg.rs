@@ -37,11 +37,11 @@ The first rule is that of a whole sentence; docs/weighted.md has all of it.";
 enum What {
     /// The most probable parse of a sentence, drawn
     Parse(Parse),
-    /// The probability of everything that begins with these words, after each of them
+    /// The probability of all sentences with this prefix, after each word
     Prefix(Prefix),
     /// Random sentences
     Sample(Sample),
-    /// Probabilities that make sentences likely, by expectation maximisation
+    /// Find probabilities that make sentences likely, by expectation maximization
     Train(Train),
 }
 
@@ -50,10 +50,10 @@ struct Source {
     /// A file with a grammar; `-` is standard input
     #[arg(long, value_name = "FILE")]
     grammar: PathBuf,
-    /// Divide the probabilities of each symbol by their sum, if that is not one
+    /// Divide the probabilities of each symbol by their sum if it is not one
     #[arg(long)]
     normalise: bool,
-    /// The symbol of a whole sentence, if it is not that of the first rule
+    /// The symbol of a whole sentence; by default that of the first rule
     #[arg(long, value_name = "SYMBOL")]
     start: Option<String>,
 }
@@ -62,10 +62,10 @@ struct Source {
 struct Parse {
     #[command(flatten)]
     source: Source,
-    /// Write the tree as a picture into this file
+    /// Write the tree as an SVG picture to this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// The sentence, word by word
@@ -76,7 +76,7 @@ struct Parse {
 struct Prefix {
     #[command(flatten)]
     source: Source,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// The words
@@ -87,16 +87,16 @@ struct Prefix {
 struct Sample {
     #[command(flatten)]
     source: Source,
-    /// How many
+    /// The number of sentences
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     count: usize,
-    /// Where the random numbers begin
+    /// The seed of the random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     seed: u64,
-    /// The most words of a sentence
+    /// The maximum number of words of a sentence
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
     max_words: usize,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -105,16 +105,16 @@ struct Sample {
 struct Train {
     #[command(flatten)]
     source: Source,
-    /// A file with sentences, one a line, words separated by spaces; `-` is standard input
+    /// A file with sentences, one per line, words separated by spaces; `-` is standard input
     #[arg(long, value_name = "FILE")]
     sentences: PathBuf,
-    /// The most rounds
+    /// The maximum number of rounds
     #[arg(long, value_name = "NUMBER", default_value_t = Training::default().rounds)]
     rounds: usize,
-    /// How often each rule counts as seen besides
+    /// The number of additional observations that are assumed for each rule
     #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
     prior: f64,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     }
 }
 
-/// A grammar with the text it was read from, for messages.
+/// A grammar with its source text, for messages.
 struct Grammar {
     name: String,
     text: String,
@@ -152,7 +152,7 @@ impl Source {
         let options = Options { normalise: self.normalise, start: self.start.clone(), ..Options::default() };
         let pcfg = Pcfg::parse(&text, &options).map_err(|remarks| refusal(&name, &text, &remarks))?;
         let shown: String = pcfg.warnings().iter().map(|remark| remark.render(&name, &text)).collect();
-        // Answers go to standard output; if nobody reads complaints, that is no reason to stop.
+        // Warnings go to standard error; failing to write them is no reason to stop.
         let _ = std::io::stderr().lock().write_all(shown.as_bytes());
         Ok(Grammar { name, text, pcfg })
     }
@@ -211,7 +211,7 @@ fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::sentence(format!("cannot write {}: {error}", file_name(path))))
 }
 
-/// A logarithm for JSON, which has no infinity.
+/// Returns a logarithm for JSON, which has no infinity.
 fn finite(log: f64) -> Value {
     if log.is_finite() { log.into() } else { Value::Null }
 }
@@ -241,7 +241,7 @@ fn prefix(args: &Prefix, out: &mut dyn Write) -> Result<Verdict, Failure> {
     Ok(if fits { Verdict::Yes } else { Verdict::No })
 }
 
-/// The likeliest words to come.
+/// Writes the most likely next words.
 fn next(pcfg: &Pcfg, parser: &Parser<Real>, out: &mut dyn Write) -> Result<(), Failure> {
     const SHOWN: usize = 10;
     let next = parser.next_terminal_distribution();

@@ -1,4 +1,4 @@
-//! `maskwright schema-to-regex`: a JSON Schema as one regular expression.
+//! `maskwright schema-to-regex`: converts a JSON Schema to one regular expression.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Verdict};
 use crate::schema_args::SchemaArgs;
 use crate::source::Source;
 
-/// Write a JSON Schema as one regular expression that matches the same texts
+/// Convert a JSON Schema to one regular expression that matches the same texts
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -25,15 +25,15 @@ pub(crate) struct Args {
         conflicts_with = "schema_text"
     )]
     schema: Option<PathBuf>,
-    /// A JSON Schema, given here
+    /// A JSON Schema as text
     #[arg(long, value_name = "SCHEMA")]
     schema_text: Option<String>,
     #[command(flatten)]
     reading: SchemaArgs,
-    /// The greatest length of the regular expression in bytes
+    /// The maximum length of the regular expression in bytes
     #[arg(long, value_name = "BYTES", default_value_t = WriteLimits::default().length)]
     max_length: usize,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

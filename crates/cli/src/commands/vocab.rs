@@ -1,4 +1,4 @@
-//! `maskwright vocab`: what is in a tokenizer?
+//! `maskwright vocab`: shows what a tokenizer contains.
 
 use std::io::Write;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::readable;
 pub(crate) struct Args {
     #[command(flatten)]
     tokenizer: TokenizerArgs,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -46,13 +46,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
 
 struct Numbers {
     ordinary: usize,
-    /// Bytes of all ordinary tokens together.
+    /// The total length of all ordinary tokens in bytes.
     text: usize,
-    /// Ordinary tokens without any byte.
+    /// The number of ordinary tokens without any byte.
     without_text: usize,
-    /// Tokens that are spelled like a token with a smaller id.
+    /// The number of tokens with the same bytes as a token with a smaller id.
     aliases: usize,
-    /// Single bytes that have a token of their own.
+    /// The number of single bytes that are tokens.
     bytes: usize,
     longest: Option<TokenId>,
 }

@@ -1,10 +1,10 @@
-//! Documents that differ a little: for finding disagreements, and for making them small.
+//! Small changes to documents, for finding disagreements and for shrinking them.
 
 use maskwright_oracle::generate::Rng;
 
 use super::{Document, encode, plain_number, respell_number, respell_string};
 
-/// The document with one change at a random place. `other` draws values to put in.
+/// Returns the document with one change at a random place. `other` draws new values.
 pub fn change(document: &Document, rng: &mut Rng, other: &mut dyn FnMut(&mut Rng) -> Document) -> Document {
     let mut changed = document.clone();
     let at = rng.below(count(document));
@@ -21,7 +21,7 @@ fn count(document: &Document) -> usize {
     }
 }
 
-/// Calls a function with the node of this number, in the order of the text.
+/// Calls a function with the node of this index, in the order of the text.
 fn at_node(node: &mut Document, left: &mut usize, act: &mut dyn FnMut(&mut Document)) -> bool {
     if *left == 0 {
         act(node);
@@ -81,7 +81,7 @@ fn change_here(node: &mut Document, rng: &mut Rng, other: &mut dyn FnMut(&mut Rn
     }
 }
 
-/// Keys that schemas speak of, and some that they do not.
+/// Keys that occur in schemas, and some that do not.
 pub(crate) const KEYS: [&str; 8] = ["a", "b", "c", "d", "ab", "é", "", "a\"b"];
 
 fn change_scalar(text: &str, rng: &mut Rng, other: &mut dyn FnMut(&mut Rng) -> Document) -> String {
@@ -116,7 +116,7 @@ fn change_scalar(text: &str, rng: &mut Rng, other: &mut dyn FnMut(&mut Rng) -> D
     }
 }
 
-/// Smaller documents that are worth a try, the smallest first.
+/// Returns smaller documents to try, the smallest first.
 pub fn smaller(document: &Document) -> Vec<Document> {
     let mut all = Vec::new();
     match document {

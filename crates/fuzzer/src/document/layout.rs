@@ -6,21 +6,21 @@ use maskwright_oracle::generate::Rng;
 
 use super::Document;
 
-/// How a document is laid out.
+/// The layout of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// `{"a":[1,2]}`
     Compact,
     /// `{"a": [1, 2]}`
     Spaced,
-    /// A member or item a line, indented by two spaces a level.
+    /// One line for each member or item, indented by two spaces per level.
     Indented,
-    /// Blanks and line breaks everywhere inside, drawn from this seed.
+    /// Random spaces and line breaks between all tokens, drawn from this seed.
     Random(u64),
 }
 
 impl Layout {
-    /// The text of a document.
+    /// Writes a document with this layout.
     pub fn write(self, document: &Document) -> String {
         let mut writer = Writer { layout: self, out: String::new(), rng: Rng::new(0) };
         if let Self::Random(seed) = self {
@@ -77,7 +77,7 @@ impl Writer {
         self.out.push(close);
     }
 
-    /// What stands between two tokens.
+    /// Writes the white space between two tokens.
     fn blank(&mut self, spaced: &str, indented: &str) {
         match self.layout {
             Layout::Compact => {}
@@ -94,7 +94,7 @@ impl Writer {
     }
 }
 
-/// Documents with the keys of all objects in other orders, this one first; at most `limit`.
+/// Returns documents with the keys of all objects in other orders, this one first; at most `limit`.
 pub fn permutations(document: &Document, limit: usize) -> Vec<Document> {
     let mut all = match document {
         Document::Scalar(_) => vec![document.clone()],
@@ -119,7 +119,7 @@ pub fn permutations(document: &Document, limit: usize) -> Vec<Document> {
     all
 }
 
-/// Every way to choose one permutation of each.
+/// Returns every combination of one permutation of each part.
 fn product<'a>(parts: impl Iterator<Item = &'a Document>, limit: usize) -> Vec<Vec<Document>> {
     let mut all = vec![Vec::new()];
     for part in parts {
@@ -138,7 +138,7 @@ fn product<'a>(parts: impl Iterator<Item = &'a Document>, limit: usize) -> Vec<V
     all
 }
 
-/// The orders of the numbers below `count`, the natural one first; at most `limit`.
+/// Returns the orders of the numbers below `count`, the natural one first; at most `limit`.
 pub fn orders(count: usize, limit: usize) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     for _ in 0..count {

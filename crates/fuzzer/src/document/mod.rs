@@ -1,7 +1,7 @@
-//! A JSON text as it is written: numbers and strings keep their spelling, and a key may stand twice.
+//! A JSON text in its original spelling: numbers and strings keep their notation, and a key may occur twice.
 //!
-//! A `serde_json::Value` would forget just what we want to vary. So documents are drawn, changed and shrunk in this form, and become a value only
-//! in front of a validator.
+//! A `serde_json::Value` would lose exactly what the fuzzer varies. So documents are drawn, changed and shrunk in this
+//! form, and only converted to a value for a validator.
 
 mod changes;
 mod layout;
@@ -17,16 +17,16 @@ use serde_json::Value;
 /// A JSON text without its white space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Document {
-    /// A literal, a number or a string, as it is spelled.
+    /// A literal, a number or a string, in its spelling.
     Scalar(String),
     /// An array.
     Array(Vec<Document>),
-    /// An object. Keys are spelled strings, quotes included.
+    /// An object. Keys are spelled strings, including quotes.
     Object(Vec<(String, Document)>),
 }
 
 impl Document {
-    /// The text of a value, with strings escaped only where they must be.
+    /// Converts a value, and escapes only the characters that must be escaped.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Array(items) => Self::Array(items.iter().map(Self::of).collect()),
@@ -37,19 +37,19 @@ impl Document {
         }
     }
 
-    /// Reads a text that is JSON; `None` for any other.
+    /// Parses a JSON text; `None` if it is not JSON.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
         let mut reader = Reader { text, at: 0 };
         reader.value()
     }
 
-    /// The value; of a key that stands twice, the last member counts.
+    /// Returns the value. If a key occurs twice, the last member counts.
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(&self.to_string()).ok()
     }
 
-    /// How deep arrays and objects nest.
+    /// Returns the nesting depth of arrays and objects.
     pub fn depth(&self) -> usize {
         match self {
             Self::Scalar(_) => 0,
@@ -58,7 +58,7 @@ impl Document {
         }
     }
 
-    /// Whether some object has a key twice.
+    /// Whether some object contains a key twice.
     pub fn repeats_a_key(&self) -> bool {
         match self {
             Self::Scalar(_) => false,
@@ -72,7 +72,7 @@ impl Document {
         }
     }
 
-    /// The same document with every scalar and every key spelled by these functions.
+    /// Returns the same document with every scalar and every key respelled by these functions.
     #[must_use]
     pub fn respelled(
         &self,
@@ -95,7 +95,7 @@ impl core::fmt::Display for Document {
     }
 }
 
-/// Reads texts that are known to be JSON.
+/// A reader for texts that are known to be JSON.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -129,7 +129,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands between two brackets, separated by commas.
+    /// Reads members between two brackets, separated by commas.
     fn members(&mut self, close: u8, mut read: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.at += 1;
         self.blanks();

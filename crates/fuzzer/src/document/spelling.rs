@@ -2,17 +2,17 @@
 
 use maskwright_oracle::generate::Rng;
 
-/// The text of a spelled string; `None` if it is none.
+/// Returns the text of a spelled string; `None` if it is not a string.
 pub fn decode(spelled: &str) -> Option<String> {
     serde_json::from_str(spelled).ok()
 }
 
-/// A string with its quotes, escaped only where it must be.
+/// Returns a string with its quotes, and escapes only the characters that must be escaped.
 pub fn encode(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The same string with some characters escaped that need not be.
+/// Returns the same string with some unnecessary escapes.
 pub fn respell_string(spelled: &str, rng: &mut Rng) -> String {
     let Some(text) = decode(spelled) else { return spelled.to_owned() };
     let mut out = String::from("\"");
@@ -38,7 +38,7 @@ pub fn respell_string(spelled: &str, rng: &mut Rng) -> String {
     out
 }
 
-/// Sign, digits and exponent of ten, without zeros at the end: `-1.50` is (true, "15", -1).
+/// Returns sign, digits and exponent of ten, without trailing zeros: `-1.50` is (true, "15", -1).
 fn parts(number: &str) -> Option<(bool, String, i32)> {
     let (negative, rest) = number.strip_prefix('-').map_or((false, number), |rest| (true, rest));
     let (mantissa, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
@@ -57,7 +57,8 @@ fn parts(number: &str) -> Option<(bool, String, i32)> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then_some((negative, digits, exponent))
 }
 
-/// A number in plain digits, without a fraction if it is an integer: `1.50e1` is `15`. `None` if it is no number, or a very long one.
+/// Returns a number in plain digits, without a fraction if it is an integer: `1.50e1` is `15`. Returns `None` if it is
+/// not a number, or a very long one.
 pub fn plain_number(number: &str) -> Option<String> {
     const LONGEST: i32 = 40;
     let (negative, mut digits, exponent) = parts(number)?;
@@ -76,7 +77,7 @@ pub fn plain_number(number: &str) -> Option<String> {
     Some(format!("{}{digits}", if negative { "-" } else { "" }))
 }
 
-/// The same number, written in another way.
+/// Returns the same number in another notation.
 pub fn respell_number(number: &str, rng: &mut Rng) -> String {
     let Some(plain) = plain_number(number) else { return number.to_owned() };
     let point = plain.contains('.');
@@ -86,7 +87,7 @@ pub fn respell_number(number: &str, rng: &mut Rng) -> String {
         2 => format!("{plain}e0"),
         3 => format!("{plain}E+0"),
         4 if plain == "0" => "-0".to_owned(),
-        // Ten times as much, and an exponent of minus one.
+        // Multiplied by ten, with an exponent of minus one.
         _ => match plain_number(&format!("{plain}e1")) {
             Some(shifted) => format!("{shifted}e-1"),
             None => plain,

@@ -1,8 +1,8 @@
-//! Random schemas: every keyword that we enforce, small, and so that most can be satisfied.
+//! Random schemas: small, with all supported keywords, and mostly satisfiable.
 //!
-//! Keywords that are drawn without regard to one another exclude each other almost always. So each schema has a type in mind: its
-//! keywords, the values that it lists and the schemas that it combines speak mostly of that type. Names, words and numbers come from small pools, so
-//! that different parts of a schema speak of the same ones.
+//! Keywords that are drawn independently almost always exclude each other. So each schema has a main type: most of its
+//! keywords, of the values that it lists and of the schemas that it combines are about that type. Names, words and
+//! numbers come from small pools, so that different parts of a schema use the same ones.
 
 use maskwright_oracle::generate::Rng;
 use serde_json::{Map, Value, json};
@@ -10,17 +10,17 @@ use serde_json::{Map, Value, json};
 use super::refers_well;
 use crate::sample::{self, FORMATS};
 
-/// The types, those with most keywords more often.
+/// The types; those with many keywords occur more often.
 const TYPES: [&str; 12] = [
     "null", "boolean", "integer", "number", "string", "string", "array", "array", "array", "object",
     "object", "object",
 ];
-/// How deep schemas nest.
+/// The maximum nesting of schemas.
 const DEPTH: usize = 3;
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "ab", "é"];
 const KEY_PATTERNS: [&str; 9] = ["^a", "b$", "^[a-c]$", "^a|b", "^.{1,2}$", "c", "^(a|ab)$", "^[^a]", "^$"];
 
-/// A random schema that has several readings of what is written: objects or arrays, combined or negated.
+/// Returns a random schema with several ways to read a text: objects or arrays, combined or negated.
 pub fn ambiguous(rng: &mut Rng) -> Value {
     loop {
         let mut generator = Generator { rng, definitions: 0 };
@@ -43,7 +43,7 @@ pub fn ambiguous(rng: &mut Rng) -> Value {
     }
 }
 
-/// A random schema.
+/// Returns a random schema.
 pub fn random(rng: &mut Rng) -> Value {
     loop {
         let definitions = [0, 0, 0, 1, 1, 2][rng.below(6)];
@@ -68,12 +68,12 @@ pub fn random(rng: &mut Rng) -> Value {
 
 struct Generator<'a> {
     rng: &'a mut Rng,
-    /// How many there are to refer to.
+    /// The number of definitions that can be referenced.
     definitions: usize,
 }
 
 impl Generator<'_> {
-    /// A schema that combines others at most `depth` deep and speaks of values of a type.
+    /// Returns a schema that combines others at most `depth` levels deep, mainly about values of a type.
     fn schema(&mut self, depth: usize, of: Option<&str>) -> Value {
         if depth < DEPTH {
             match self.rng.below(40) {
@@ -93,7 +93,7 @@ impl Generator<'_> {
         let kind = match of {
             Some(kind) if !self.one_in(8) => kind,
             _ if depth == 0 => TYPES[self.rng.below(6)],
-            // There is little to say about `null` and truth values.
+            // There are few keywords for `null` and booleans.
             _ if depth == DEPTH => TYPES[2 + self.rng.below(TYPES.len() - 2)],
             _ => TYPES[self.rng.below(TYPES.len())],
         };
@@ -127,7 +127,7 @@ impl Generator<'_> {
         }
     }
 
-    /// `enum` or `const`.
+    /// Adds `enum` or `const`.
     fn listed(&mut self, kind: &str, keywords: &mut Map<String, Value>) {
         let value = |generator: &mut Self| {
             if generator.one_in(6) {
@@ -151,7 +151,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Keywords that are about one type.
+    /// Adds keywords about one type.
     fn about(&mut self, kind: &str, depth: usize, keywords: &mut Map<String, Value>) {
         match kind {
             "integer" | "number" => self.number(kind, keywords),
@@ -205,7 +205,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A pattern that every dialect reads in the same way.
+    /// Returns a pattern that has the same meaning in every dialect.
     fn pattern(&mut self) -> String {
         const ATOMS: [&str; 12] =
             ["a", "b", "c", "[ab]", "[a-c]", "[^a]", "[0-9]", ".", "(a|bc)", "(ab|b)", "é", "\\\\"];
@@ -368,7 +368,7 @@ impl Generator<'_> {
     }
 
     fn name(&mut self) -> String {
-        // The first ones more often, so that they meet.
+        // The first names more often, so that they occur together.
         let among = if self.one_in(3) { NAMES.len() } else { 3 };
         NAMES[self.rng.below(among)].to_owned()
     }

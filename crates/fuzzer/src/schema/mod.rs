@@ -1,4 +1,4 @@
-//! Random schemas, and smaller ones.
+//! Random schemas, and how to shrink them.
 
 mod generate;
 mod shrink;
@@ -27,10 +27,10 @@ const SCHEMA: [&str; 12] = [
 const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 /// Keywords whose value is a map of schemas.
 const MAP: [&str; 4] = ["$defs", "dependentSchemas", "patternProperties", "properties"];
-/// Of these, the ones that speak of the same value as the schema they stand in.
+/// Those that apply to the same value as the schema that contains them.
 const IN_PLACE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
 
-/// Calls a function for each schema directly below this one, with the keyword that it stands under.
+/// Calls a function for each direct subschema, with its keyword.
 fn for_each_child(schema: &Value, act: &mut dyn FnMut(&str, &Value)) {
     let Value::Object(keywords) = schema else { return };
     for (keyword, value) in keywords {
@@ -44,19 +44,19 @@ fn for_each_child(schema: &Value, act: &mut dyn FnMut(&str, &Value)) {
     }
 }
 
-/// Calls a function for a schema and all schemas in it.
+/// Calls a function for a schema and all its subschemas.
 pub fn for_each(schema: &Value, act: &mut dyn FnMut(&Value)) {
     act(schema);
     for_each_child(schema, &mut |_, child| for_each(child, act));
 }
 
-/// What a reference to `#` or into `$defs` leads to.
+/// Resolves a reference to `#` or into `$defs`.
 pub fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     root.pointer(reference.strip_prefix('#')?)
 }
 
-/// Whether every reference leads somewhere, and none leads back to itself before a value is entered. Validators follow the latter until
-/// their stack is full.
+/// Whether every reference can be resolved, and none leads back to itself without entering a value. Validators follow
+/// the latter until their stack overflows.
 pub fn refers_well(root: &Value) -> bool {
     let mut well = true;
     for_each(root, &mut |schema| well &= ends(root, schema, 0));
@@ -80,7 +80,7 @@ fn ends(root: &Value, schema: &Value, depth: usize) -> bool {
     well
 }
 
-/// Whether some schema in this one has the keyword.
+/// Whether the schema or one of its subschemas has one of the keywords.
 pub fn mentions(schema: &Value, keywords: &[&str]) -> bool {
     let mut found = false;
     for_each(schema, &mut |one| found |= keywords.iter().any(|keyword| one.get(*keyword).is_some()));

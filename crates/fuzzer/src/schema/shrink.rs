@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{LIST, MAP, SCHEMA, refers_well};
 
-/// Smaller schemas that are worth a try, those that leave out most first. All of them refer well.
+/// Returns smaller schemas to try, beginning with those that omit most. All their references are valid.
 pub fn smaller(root: &Value) -> Vec<Value> {
     let size = |schema: &Value| schema.to_string().len();
     let mut all = candidates(root);
@@ -68,7 +68,7 @@ fn candidates(schema: &Value) -> Vec<Value> {
     all
 }
 
-/// A schema from below, in place of the one it stands in; definitions stay.
+/// Returns a subschema in place of the schema that contains it; definitions are kept.
 fn lifted(keywords: &Map<String, Value>, from: &str, child: &Value) -> Value {
     match (child, keywords.get("$defs")) {
         (Value::Object(child), Some(definitions)) if from != "$defs" && !child.contains_key("$defs") => {
@@ -80,14 +80,14 @@ fn lifted(keywords: &Map<String, Value>, from: &str, child: &Value) -> Value {
     }
 }
 
-/// Simpler values of a keyword that has no schemas in it.
+/// Returns simpler values of a keyword without subschemas.
 fn simpler(keyword: &str, value: &Value) -> Vec<Value> {
     match value {
         Value::Array(list) if list.len() > 1 => (0..list.len())
             .map(|at| {
                 let mut shorter = list.clone();
                 shorter.remove(at);
-                // One type in a list means the same as the type alone.
+                // A list with one type means the same as the type.
                 if keyword == "type" && shorter.len() == 1 { shorter.remove(0) } else { shorter.into() }
             })
             .collect(),

@@ -1,12 +1,13 @@
 //! [llguidance](https://github.com/guidance-ai/llguidance) as a backend.
 //!
-//! It is told our vocabulary, so that both backends mean the same tokens, and keeps to its own defaults and limits. Three things differ
-//! between its interface and ours, and are settled here:
+//! It uses our vocabulary, so that both backends mean the same tokens by the same ids, and keeps its own defaults and
+//! limits. This module bridges three differences between its interface and ours:
 //!
-//! * It stops by itself where nothing but the end can follow, and takes nothing more. Here the end is a token like others, which
-//!   can be undone; so it is counted on our side, and the parser is never told.
-//! * A refused token breaks its matcher. So a token is tried before it is given.
-//! * Clones of its parser share caches behind a lock. A matcher gets its own, so that requests do not wait for each other.
+//! * Its parser stops when only the end can follow, and accepts nothing more. Here the end is a token like any other
+//!   and can be undone, so this side tracks the end and the parser never sees it.
+//! * A refused token breaks its matcher, so a token is tried before it is consumed.
+//! * Clones of its parser share caches behind a lock. Each matcher gets a deep copy, so that requests do not wait for
+//!   each other.
 
 use core::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +23,7 @@ use crate::{Constraint, Error, Options};
 
 const NAME: &str = "llguidance";
 
-/// The backend.
+/// A [`Backend`] that runs llguidance.
 pub struct Llguidance {
     vocabulary: Arc<Vocabulary>,
     factory: ParserFactory,
@@ -93,7 +94,8 @@ impl fmt::Debug for Llguidance {
     }
 }
 
-/// The bytes of a token as llguidance wants them: special tokens have a marker that no text holds.
+/// Returns the bytes of a token in the form that llguidance expects: a special token begins with a marker byte that no
+/// text contains.
 fn word(vocabulary: &Vocabulary, id: TokenId) -> Vec<u8> {
     match vocabulary.special_name(id) {
         Some(name) => [&[TokTrie::SPECIAL_TOKEN_MARKER], name.as_bytes()].concat(),
@@ -101,7 +103,7 @@ fn word(vocabulary: &Vocabulary, id: TokenId) -> Vec<u8> {
     }
 }
 
-/// Refuses options that llguidance does not have. Limits are its own.
+/// Rejects options that llguidance does not support. It keeps its own limits.
 fn check(constraint: &Constraint, options: &Options) -> Result<(), Error> {
     let default = Options::default();
     match constraint {
@@ -122,7 +124,7 @@ fn check(constraint: &Constraint, options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// A regular expression for a list of texts.
+/// Returns a regular expression that matches exactly these texts.
 fn one_of(choices: &[String]) -> String {
     let mut pattern = String::from("(");
     for (i, choice) in choices.iter().enumerate() {
@@ -148,7 +150,7 @@ fn refused(reason: impl fmt::Display) -> Error {
     Error::Backend { backend: NAME, message: reason.to_string() }
 }
 
-/// A parser at the beginning, to be cloned for each text.
+/// A parser at the beginning of a text; it is cloned for each text.
 struct Program {
     parser: Mutex<Parser>,
     vocabulary: Arc<Vocabulary>,
@@ -166,7 +168,8 @@ impl Compiled for Program {
         })
     }
 
-    /// llguidance does not tell. What its benchmarks show for typical schemas is the best that can be said.
+    /// Estimates the size, because llguidance does not report it: the number comes from its benchmarks with typical
+    /// schemas.
     fn bytes(&self) -> usize {
         300_000
     }
@@ -185,15 +188,15 @@ impl fmt::Debug for Program {
 struct Running {
     parser: Parser,
     vocabulary: Arc<Vocabulary>,
-    /// Tokens that the parser was given.
+    /// The number of tokens that the parser has consumed.
     tokens: usize,
     is_terminated: bool,
-    /// The mask that was asked for by reference.
+    /// The buffer behind [`Matching::mask_words`].
     mask: Vec<u32>,
 }
 
 impl Running {
-    /// Whether nothing but the end can follow.
+    /// Whether only the end can follow.
     fn is_stopped(&self) -> bool {
         self.parser.stop_reason() == StopReason::NoExtension
     }
@@ -266,7 +269,7 @@ impl Matching for Running {
 
     fn reset(&mut self) {
         let steps = self.tokens + usize::from(self.is_terminated);
-        // A parser that cannot go back has given up before, and says so when it is asked for a mask.
+        // If the rollback fails, the parser has failed before; the next request for a mask reports that.
         drop(self.rollback(steps));
     }
 

@@ -1,4 +1,4 @@
-//! One interface for engines that can say which tokens may come next.
+//! A common interface for engines that compute masks.
 //!
 //! Three traits, one for each stage of a constraint's life:
 //!
@@ -30,12 +30,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The traits hold what every engine can do, and what the [service](crate::service) needs. What only ours can do – bytes instead
-//! of tokens, the bytes that may come next, what the threads stand on – is behind [`Matching::as_engine`].
+//! The traits cover what every engine can do, and what the [service](crate::service) needs. [`Matching::as_engine`]
+//! gives access to what only our engine offers: accepting bytes instead of tokens, the set of bytes that may come next,
+//! and the state of its threads.
 //!
-//! The second backend is [llguidance](https://github.com/guidance-ai/llguidance), in the module `llguidance` with the crate feature of
-//! that name. It reads JSON Schema, regular expressions and lists of choices, each with its own limits, and
-//! what it cannot do it refuses with [`Error::Unsupported`] or with its own message in [`Error::Backend`].
+//! The second backend is [llguidance](https://github.com/guidance-ai/llguidance), in the module `llguidance` behind the
+//! crate feature of that name. It reads JSON Schema, regular expressions, Lark grammars and lists of choices, each with
+//! its own limits. It refuses everything else with [`Error::Unsupported`] or, with its own message, [`Error::Backend`].
 
 #[cfg(feature = "llguidance")]
 mod llguidance;
@@ -68,35 +69,36 @@ use crate::{CompiledConstraint, Compiler, Constraint, Error, Options, Remarks};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Backend: fmt::Debug + Send + Sync {
-    /// The engine's name, for people and for statistics.
+    /// Returns the engine's name, for people and for statistics.
     fn name(&self) -> &'static str;
 
-    /// The vocabulary that it compiles for.
+    /// Returns the vocabulary that constraints are compiled for.
     fn vocabulary(&self) -> &Arc<Vocabulary>;
 
-    /// Compiles a constraint, or says why it cannot.
+    /// Compiles a constraint.
     fn compile(&self, constraint: &Constraint, options: &Options) -> Result<Arc<dyn Compiled>, Error>;
 
-    /// Bytes that are held for all constraints together, on top of the vocabulary and of what each of them
+    /// Returns the number of bytes that all constraints share, not counting the vocabulary and what each of them
     /// [holds](Compiled::bytes).
     fn shared_bytes(&self) -> usize {
         0
     }
 
-    /// Called when [`Self::shared_bytes`] takes more than `share` bytes. A backend that can begin anew does so and returns
-    /// `true`: what is compiled from now on is independent of what was shared before, which goes with the last constraint that uses it.
+    /// Called when [`Self::shared_bytes`] exceeds `share` bytes. A backend that can start over does so and returns
+    /// `true`: constraints compiled from now on do not use the old shared data, which is freed with the last constraint
+    /// that uses it.
     fn renew(&self, share: usize) -> bool {
         let _ = share;
         false
     }
 
-    /// What is held for all constraints together, for another process; `None` if there is nothing to save.
+    /// Serializes the data that all constraints share, for another process. Returns `None` if there is nothing to save.
     fn save_shared(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Takes over what [`save_shared`](Self::save_shared) gave, in place of what is held now. If it is refused, with a sentence that says
-    /// why, nothing has changed.
+    /// Replaces the shared data with data from [`save_shared`](Self::save_shared). If the data is refused, nothing
+    /// changes, and the error says why.
     fn load_shared(&self, saved: &[u8]) -> Result<(), String> {
         let _ = saved;
         Err(format!("the backend {} has nothing to load", self.name()))
@@ -122,16 +124,16 @@ pub trait Backend: fmt::Debug + Send + Sync {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Compiled: fmt::Debug + Send + Sync {
-    /// A matcher at the beginning of a text.
+    /// Returns a matcher at the beginning of a text.
     fn start(self: Arc<Self>) -> Box<dyn Matching>;
 
-    /// Bytes that this constraint holds now. They may become more while texts are matched.
+    /// Returns the number of bytes that this constraint holds now. It can grow while texts are matched.
     fn bytes(&self) -> usize;
 
-    /// A measure of its size: the nodes of our network, or whatever an engine counts.
+    /// Returns a measure of its size: the nodes of the network for our engine, or another count that the engine has.
     fn states(&self) -> usize;
 
-    /// What was remarked about the constraint while it was read; nothing, unless the engine reads it with our frontends.
+    /// Returns the remarks of the frontend about the constraint. They are empty unless the engine uses our frontends.
     fn remarks(&self) -> &Remarks {
         const NONE: &Remarks = &Remarks::NONE;
         NONE
@@ -159,41 +161,43 @@ pub trait Compiled: fmt::Debug + Send + Sync {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Matching: fmt::Debug + Send {
-    /// Writes the mask: bit t % 32 of word t / 32 says whether token t may come next. End tokens are allowed where the text
+    /// Writes the mask: bit t % 32 of word t / 32 is set if token t may come next. End tokens are allowed if the text
     /// is complete. Words beyond the vocabulary are cleared.
     fn fill_mask(&mut self, words: &mut [u32]) -> Result<(), MatchError>;
 
-    /// The same words where they lie, without a copy if the engine can do without one. There are as many as the vocabulary needs.
+    /// Returns the mask as words, without copying if the engine can avoid it. There are exactly as many words as the
+    /// vocabulary needs.
     fn mask_words(&mut self) -> Result<&[u32], MatchError>;
 
-    /// The mask for words that were filled before, with what is known of them: an engine that can writes only what differs. Says whether anything was
-    /// written; if not, the mask is the one that was there.
+    /// Writes the mask into words that were filled before. `row` describes their content, so that an engine can write
+    /// only the differences. Returns whether anything was written; if not, the words already held this mask.
     fn update_mask(&mut self, words: &mut [u32], row: &mut MaskRow) -> Result<bool, MatchError> {
         row.forget();
         self.fill_mask(words).map(|()| true)
     }
 
-    /// The mask by reference, and whether it may be another one than that of the last such call.
+    /// Returns the mask by reference, and whether it may differ from the one that the last such call returned.
     fn borrow_mask(&mut self) -> Result<(&[u32], bool), MatchError> {
         self.mask_words().map(|words| (words, true))
     }
 
-    /// Takes a token. If it is refused, nothing has changed.
+    /// Accepts a token. If the token is refused, nothing changes.
     fn accept(&mut self, token: TokenId) -> Result<(), MatchError>;
 
-    /// Undoes the last steps: tokens, the end included, and bytes that were accepted at once.
+    /// Undoes the last steps. A step is a token (an end token counts, too) or one call that accepted bytes.
     fn rollback(&mut self, steps: usize) -> Result<(), MatchError>;
 
-    /// Back to the beginning of the text.
+    /// Returns to the beginning of the text.
     fn reset(&mut self);
 
-    /// An independent matcher at the same place.
+    /// Returns an independent matcher in the same state.
     fn fork(&self) -> Box<dyn Matching>;
 
-    /// Where the text stands.
+    /// Returns whether the text is complete, and whether it can continue.
     fn status(&mut self) -> Status;
 
-    /// Whether one token may come next, without working out the whole mask. An error leaves that open: a limit was met, or the work was told to stop.
+    /// Checks whether one token may come next, without computing the whole mask. An error means that this is undecided:
+    /// a limit was reached, or the work was cancelled.
     fn allows(&mut self, token: TokenId) -> Result<bool, MatchError> {
         match self.accept(token) {
             Ok(()) => self.rollback(1).map(|()| true),
@@ -202,24 +206,26 @@ pub trait Matching: fmt::Debug + Send {
         }
     }
 
-    /// How many masks it has computed, because nobody had asked for them before; see [`Matcher::computed_masks`]. 0 of an engine that does not count.
+    /// Returns how many masks were computed because they were not cached; see [`Matcher::computed_masks`]. Returns 0 if
+    /// the engine does not count.
     fn computed_masks(&self) -> u64 {
         0
     }
 
-    /// Works out masks that may be asked for after the next token, while `go_on` says so; see [`Matcher::prepare`]. An engine that cannot does nothing.
+    /// Computes masks that may be needed after the next token, as long as `go_on` returns `true`; see
+    /// [`Matcher::prepare`]. Does nothing by default.
     fn prepare(&self, go_on: &mut dyn FnMut() -> bool) -> Prepared {
         let _ = go_on;
         Prepared::default()
     }
 
-    /// Our own matcher, if that is what this is.
+    /// Returns the matcher of our own engine, or `None` for another engine.
     fn as_engine(&mut self) -> Option<&mut Matcher> {
         None
     }
 }
 
-/// Where a text stands.
+/// Whether a text is complete, and whether it can continue.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -240,11 +246,11 @@ pub trait Matching: fmt::Debug + Send {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// It is not complete.
+    /// The text is not complete.
     Open,
-    /// It is complete, and may go on.
+    /// The text is complete, and can continue.
     Accepting,
-    /// It is complete, and nothing but the end can follow.
+    /// The text is complete, and only the end can follow.
     Stopped,
     /// The end was accepted.
     Terminated,
@@ -273,7 +279,7 @@ impl Backend for Compiler {
 
     fn save_shared(&self) -> Option<Vec<u8>> {
         let mut saved = Vec::new();
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         self.save_learnt(&mut saved).is_ok().then_some(saved)
     }
 

@@ -1,9 +1,10 @@
-//! What is known of a model's mass below the prefixes that were seen.
+//! Remembers what is known about a model's mass below the prefixes that were seen.
 
 use hashbrown::HashMap;
 use maskwright_vocab::TokenId;
 
-/// More prefixes than these are not remembered. What lies behind them is drawn as if it had never been seen, which is as right, and learns nothing.
+/// The maximum number of remembered prefixes. Texts below a prefix that is not remembered are drawn as if it had never
+/// been seen: the draw is still exact, but nothing is learnt from it.
 const MAX_PREFIXES: usize = 1 << 20;
 
 /// A tree of prefixes, with the mass that is known to be lost below each; see the [module](super).
@@ -23,11 +24,11 @@ const MAX_PREFIXES: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Prefixes {
     nodes: Vec<Node>,
-    /// Prefixes that the present round has learnt something about.
+    /// Prefixes about which the current round has learnt something.
     touched: Vec<u32>,
 }
 
-/// A prefix that is remembered.
+/// A remembered prefix.
 ///
 /// ```
 /// use maskwright::exact::Prefixes;
@@ -41,15 +42,15 @@ pub struct Place(u32);
 #[derive(Clone, Debug)]
 struct Node {
     parent: u32,
-    /// The model's share of the last token, behind the rest.
+    /// The model's share of the last token, given the tokens before it.
     share: f64,
     /// The share of the mass below that is not known to be lost, as of the beginning of the round.
     alive: f64,
     /// The share of the mass below that is known to be valid.
     valid: f64,
-    /// Whether `alive` says something: a prefix that is new in this round has all of its mass.
+    /// Whether `alive` was computed. A prefix that is new in this round has all of its mass.
     is_known: bool,
-    /// What is allowed behind it, once that was looked at.
+    /// The allowed tokens after this prefix, once it was visited.
     seen: Option<Seen>,
 }
 
@@ -60,7 +61,7 @@ struct Seen {
     children: HashMap<TokenId, u32>,
 }
 
-/// What a model says behind a prefix, as far as it is allowed.
+/// The model's probabilities of the allowed tokens after a prefix.
 ///
 /// ```
 /// use maskwright::exact::Row;
@@ -70,7 +71,7 @@ struct Seen {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// The allowed tokens by their ids, with the model's share of each.
+    /// The allowed tokens by id, with the model's share of each.
     shares: Vec<(TokenId, f64)>,
     /// The sum of the shares.
     allowed: f64,
@@ -90,13 +91,14 @@ pub struct Row {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It may come out that the text is invalid.
+    /// The draw may be rejected if the model chooses a token that is not allowed.
     Try,
-    /// What is allowed is drawn, weighed by what is known. Valid always, exact never.
+    /// Only allowed tokens are drawn, weighted by what is known. The text is always valid, but its distribution is not
+    /// exact.
     Masked,
 }
 
-/// What came of one draw.
+/// The result of drawing one token.
 ///
 /// ```
 /// use maskwright::exact::{Mode, Prefixes, Row, Step};
@@ -108,15 +110,15 @@ pub enum Mode {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// This token, and the prefix with it, if it is remembered.
+    /// This token, and the prefix extended by it, if that is remembered.
     Token(TokenId, Option<Place>),
-    /// The model wrote what is not allowed: the try has failed.
+    /// The model chose a token that is not allowed: the try has failed.
     Rejected,
-    /// No allowed token has a share at all.
+    /// All allowed tokens have a share of zero.
     Nothing,
 }
 
-/// How the model's mass is divided, as far as it is known: the three make 1.
+/// How the model's mass is divided, as far as it is known: the three shares add up to 1.
 ///
 /// ```
 /// use maskwright::exact::Prefixes;
@@ -126,16 +128,17 @@ pub enum Step {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
-    /// On texts that are known to be valid: those that were drawn.
+    /// The mass of texts that are known to be valid, because they were drawn.
     pub valid: f64,
-    /// On texts that are known to be invalid.
+    /// The mass of texts that are known to be invalid.
     pub lost: f64,
-    /// On all others.
+    /// The mass of all other texts.
     pub unaccounted: f64,
 }
 
 impl Row {
-    /// The shares of the allowed tokens, of a row of logits and the words of a mask. What is not a number has no share.
+    /// Computes the shares of the allowed tokens from a row of logits and the words of a mask. A logit that is not
+    /// finite has no share.
     pub fn new(logits: &[f32], mask: &[u32]) -> Self {
         let best = logits.iter().copied().filter(|logit| logit.is_finite()).fold(f32::NEG_INFINITY, f32::max);
         let weight = |logit: f32| if logit.is_finite() { f64::from(logit - best).exp() } else { 0.0 };
@@ -157,12 +160,12 @@ impl Row {
         Self { shares, allowed: allowed.min(1.0) }
     }
 
-    /// The model's share of all allowed tokens.
+    /// Returns the model's share of all allowed tokens.
     pub fn allowed(&self) -> f64 {
         self.allowed
     }
 
-    /// Bytes that it holds.
+    /// Returns the number of bytes that it holds.
     pub fn heap_bytes(&self) -> usize {
         self.shares.capacity() * size_of::<(TokenId, f64)>()
     }
@@ -181,17 +184,18 @@ impl Node {
 }
 
 impl Prefixes {
-    /// Nothing is known.
+    /// Creates a tree that knows nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The empty prefix.
+    /// Returns the empty prefix.
     pub fn root(&self) -> Place {
         Place(0)
     }
 
-    /// Draws the next token of a text whose prefix is `at`, by a number from 0 to 1. What is learnt counts from the next [round](Self::learn) on.
+    /// Draws the next token of a text with the prefix `at`. `chance` is a random number from 0 to 1. What is learnt
+    /// takes effect in the next [round](Self::learn).
     pub fn step(&mut self, at: Option<Place>, row: &Row, chance: f64, mode: Mode) -> Step {
         let node = at.and_then(|Place(at)| self.nodes.get(at as usize));
         let (alive, is_known) = node.map_or((1.0, false), |node| (node.alive, node.is_known));
@@ -202,7 +206,8 @@ impl Prefixes {
         };
         let weights = || row.shares.iter().map(|&(token, share)| (token, share, share * left(token)));
         let sum: f64 = weights().map(|(_, _, weight)| weight).sum();
-        // Whoever knows what is lost behind a prefix does not come to it in vain: there the two are the same number, computed in two ways.
+        // If the lost mass below this prefix is known, a draw cannot fail here: `sum` and `alive` are then the same
+        // number, computed in two ways.
         let whole = if mode == Mode::Masked || is_known { sum } else { alive };
         let goal = chance * whole;
         let mut reached = 0.0;
@@ -226,7 +231,7 @@ impl Prefixes {
         }
     }
 
-    /// Notes what is allowed behind a prefix.
+    /// Records which mass is allowed after a prefix.
     fn look(&mut self, at: Option<Place>, row: &Row) {
         let Some(Place(at)) = at else { return };
         if let Some(node) = self.nodes.get_mut(at as usize).filter(|node| node.seen.is_none()) {
@@ -250,7 +255,7 @@ impl Prefixes {
         Some(Place(child))
     }
 
-    /// Notes that the text ends here, and is valid.
+    /// Records that the text ends here, and is valid.
     pub fn end(&mut self, at: Option<Place>) {
         let Some(Place(at)) = at else { return };
         if let Some(node) = self.nodes.get_mut(at as usize) {
@@ -259,9 +264,9 @@ impl Prefixes {
         }
     }
 
-    /// Ends a round: from now on tries know what this one has learnt.
+    /// Ends a round: later tries use what this one has learnt.
     pub fn learn(&mut self) {
-        // Children have larger numbers than their parents, so that each is done before its parent.
+        // A child has a larger number than its parent, so it is updated first.
         let mut open: std::collections::BTreeSet<u32> = self.touched.drain(..).collect();
         while let Some(at) = open.pop_last() {
             self.sum_up(at as usize);
@@ -276,7 +281,8 @@ impl Prefixes {
     fn sum_up(&mut self, at: usize) {
         let Some(seen) = self.nodes.get(at).and_then(|node| node.seen.as_ref()) else { return };
         let (mut rest, mut alive, mut valid) = (seen.allowed, 0.0, 0.0);
-        // A sum depends on its order, and a seed promises the same text each time: neither the order of the table nor that of the tries may matter.
+        // Floating-point sums depend on the order, and the same seed must give the same text. So the order must not
+        // depend on the hash table or on the order of the tries.
         let mut children: Vec<(TokenId, u32)> =
             seen.children.iter().map(|(&token, &child)| (token, child)).collect();
         children.sort_unstable();
@@ -290,19 +296,19 @@ impl Prefixes {
         }
     }
 
-    /// What is known at the beginning of the round.
+    /// Returns what is known at the beginning of the round.
     pub fn known(&self) -> Known {
         let (alive, valid) = self.nodes.first().map_or((1.0, 0.0), |root| (root.alive, root.valid));
         let alive = alive.min(1.0);
         Known { valid: valid.min(alive), lost: 1.0 - alive, unaccounted: (alive - valid).max(0.0) }
     }
 
-    /// How many prefixes are remembered.
+    /// Returns the number of remembered prefixes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether nothing was seen yet.
+    /// Whether no token was drawn yet.
     pub fn is_empty(&self) -> bool {
         self.nodes.len() == 1
     }

@@ -1,4 +1,4 @@
-//! Exact draws over any function that gives logits.
+//! Draws exact samples, given any function that returns logits.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ use maskwright_vocab::{TokenId, Vocabulary};
 use super::{Known, Mode, Place, Prefixes, Row, Step};
 use crate::backend::{Matching, Status};
 
-/// The most tries of a draw.
+/// The maximum number of tries for one draw.
 pub const MAX_TRIES: usize = 10_000;
 
 /// How texts are drawn.
@@ -23,11 +23,12 @@ pub const MAX_TRIES: usize = 10_000;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How often a draw may begin anew, from 1 to [`MAX_TRIES`].
+    /// The maximum number of tries for one draw, from 1 to [`MAX_TRIES`].
     pub tries: usize,
-    /// The most tokens of a text, the one that ends it included. What cannot be completed within them counts as invalid.
+    /// The maximum number of tokens of a text, including the one that ends it. A text that does not fit counts as
+    /// invalid.
     pub max_tokens: usize,
-    /// How many bytes of logits are kept, so that the model is not asked again.
+    /// The maximum size of cached logits in bytes. Cached logits are not requested from the model again.
     pub kept_bytes: usize,
 }
 
@@ -38,7 +39,8 @@ impl Default for Options {
     }
 }
 
-/// Draws texts from a model's distribution, given that they are valid. It learns: the more was drawn, the fewer tries a draw takes.
+/// Draws texts from a model's distribution, given that they are valid. It learns: the more texts were drawn, the fewer
+/// tries a draw takes.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -76,7 +78,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Sampler {
     start: Box<dyn Matching>,
-    /// Whether a vocabulary has tokens that end a text. If not, a text ends where nothing can follow.
+    /// Whether the vocabulary has tokens that end a text. If not, a text ends where nothing can follow.
     has_end: bool,
     words: usize,
     options: Options,
@@ -109,20 +111,20 @@ pub struct Sampler {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
-    /// Its tokens, the one that ends it included.
+    /// Its tokens, including the one that ends it.
     pub tokens: Vec<TokenId>,
-    /// Whether it was drawn from the model's distribution over valid texts. Otherwise the tries were used up, and it was drawn under the mask, by what was learnt: it is valid, and that
-    /// is all.
+    /// Whether it was drawn from the model's distribution over valid texts. If not, all tries failed, and it was drawn
+    /// under the mask, weighted by what was learnt: it is valid, but its distribution is not exact.
     pub is_exact: bool,
-    /// How many tries there were.
+    /// The number of tries.
     pub tries: usize,
-    /// How often the model was asked.
+    /// How often the model was called.
     pub asked: usize,
-    /// What is known of the model's mass.
+    /// What is known about the model's mass.
     pub known: Known,
 }
 
-/// Why there can be no draw.
+/// The reason why a sampler cannot be created.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -143,11 +145,11 @@ pub struct Drawn {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The number of tries makes no sense.
+    /// The number of tries is out of range.
     Tries(usize),
-    /// No text can be completed within so many tokens, or it is not known whether one can.
+    /// No text can be completed within this many tokens, or it is unknown whether one can.
     Budget(BudgetError),
-    /// The backend of the constraint cannot keep a budget of tokens.
+    /// The backend of the constraint does not support token budgets.
     Backend,
 }
 
@@ -165,7 +167,7 @@ impl fmt::Display for SetupError {
 
 impl std::error::Error for SetupError {}
 
-/// Why a draw came to nothing.
+/// The reason why a draw failed.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -187,9 +189,9 @@ impl std::error::Error for SetupError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DrawError<E> {
-    /// The model gave no logits.
+    /// The model returned no logits.
     Model(E),
-    /// The constraint met a limit, or was told to stop.
+    /// The constraint exceeded a limit, or the work was cancelled.
     Match(MatchError),
     /// No allowed token has a finite logit.
     NoToken,
@@ -209,7 +211,7 @@ impl<E: fmt::Display> fmt::Display for DrawError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for DrawError<E> {}
 
-/// What came of a try.
+/// The result of a try.
 enum Try {
     Text(Vec<TokenId>),
     Rejected,
@@ -217,7 +219,7 @@ enum Try {
 }
 
 impl Sampler {
-    /// Draws texts that a matcher allows from where it stands.
+    /// Creates a sampler for the texts that a matcher allows from its current state.
     pub fn new(
         mut matcher: impl Matching + 'static,
         vocabulary: &Vocabulary,
@@ -240,12 +242,13 @@ impl Sampler {
         })
     }
 
-    /// What is known of the model's mass.
+    /// Returns what is known about the model's mass.
     pub fn known(&self) -> Known {
         self.prefixes.known()
     }
 
-    /// Draws a text. `next_logits` is asked for the logits behind some tokens, and `chance` for numbers that are at least 0 and less than 1.
+    /// Draws a text. `next_logits` returns the logits after some tokens, and `chance` returns random numbers that are
+    /// at least 0 and less than 1.
     pub fn draw<E>(
         &mut self,
         mut next_logits: impl FnMut(&[TokenId]) -> Result<Vec<f32>, E>,
@@ -265,7 +268,7 @@ impl Sampler {
                     return Ok(Drawn { tokens, is_exact: true, tries, asked, known });
                 }
                 Try::Rejected => {}
-                // Every further try would end here.
+                // Every further try would end here, too.
                 Try::Nothing => break,
             }
         }

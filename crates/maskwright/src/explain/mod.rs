@@ -1,4 +1,4 @@
-//! Why a token is allowed or not, in words.
+//! Explains in words why a token is allowed or not.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 pub use self::words::{expected, listed, quoted, token, visible};
 
-/// What may come next, in words.
+/// A description of what may come next.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -49,28 +49,28 @@ pub use self::words::{expected, listed, quoted, token, visible};
 pub struct Expectation {
     /// The next byte, in words: "`0`–`9` or `-`", "the end of the text".
     pub words: String,
-    /// The only way in which the text can go on, if there is one for two bytes or more.
+    /// The only possible continuation of the text, if it has at least two bytes.
     pub forced: Option<Vec<u8>>,
     /// The next byte, as inclusive ranges.
     pub ranges: Vec<(u8, u8)>,
-    /// The text may end here.
+    /// Whether the text may end here.
     pub end: bool,
-    /// The rules that are being matched, the innermost first; a list for each reading of the text.
+    /// The rules that are being matched, innermost first; one list for each way to read the text.
     pub rules: Vec<Vec<String>>,
 }
 
-/// How much of a continuation without alternatives is shown.
+/// The maximum length of [`Expectation::forced`], in bytes.
 const FORCED: usize = 60;
 
 impl Expectation {
-    /// What may come next for a matcher.
+    /// Describes what may come next for a matcher.
     pub fn of(matcher: &Matcher) -> Self {
         let mut matcher = matcher.fork();
         let (next, end) = (matcher.next_bytes(), matcher.is_accepting());
         let info = matcher.state_info();
         let mut rules: Vec<Vec<String>> = Vec::new();
         for thread in info.threads {
-            // What the compiler made a machine of its own has no name.
+            // Parts that the compiler turned into separate machines have no name.
             let mut stack: Vec<String> = thread.rules.into_iter().filter(|rule| rule != "?").collect();
             stack.dedup();
             if !stack.is_empty() && !rules.contains(&stack) {
@@ -84,7 +84,7 @@ impl Expectation {
         Self { words, forced: forced(&mut matcher), ranges: next.ranges(), end, rules }
     }
 
-    /// One phrase: what could have stood here.
+    /// Returns a phrase for what is expected here.
     pub fn phrase(&self) -> String {
         match &self.forced {
             Some(bytes) => words::quoted(bytes),
@@ -92,7 +92,7 @@ impl Expectation {
         }
     }
 
-    /// The same for programs.
+    /// Returns the same as JSON.
     pub fn json(&self) -> Value {
         json!({
             "expected": self.phrase(),
@@ -104,7 +104,7 @@ impl Expectation {
     }
 }
 
-/// Follows the text while there is one way only.
+/// Returns the text that must follow as long as there is only one way to continue.
 fn forced(matcher: &mut Matcher) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     while bytes.len() < FORCED && !matcher.is_accepting() {
@@ -118,7 +118,7 @@ fn forced(matcher: &mut Matcher) -> Option<Vec<u8>> {
     (bytes.len() > 1).then_some(bytes)
 }
 
-/// Why a token is allowed or not.
+/// An explanation of why a token is allowed or not.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -142,16 +142,16 @@ pub struct Explanation {
     pub token: TokenId,
     /// Its bytes; a special token has none.
     pub bytes: Vec<u8>,
-    /// What is wrong with it; `None` if it is allowed.
+    /// The error; `None` if the token is allowed.
     pub problem: Option<MatchError>,
-    /// How many of its bytes fit.
+    /// How many of its bytes are accepted.
     pub fitting: usize,
-    /// What may stand behind the bytes that fit.
+    /// What may follow after the accepted bytes.
     pub expectation: Expectation,
 }
 
 impl Explanation {
-    /// Tries the token; the matcher stays as it is.
+    /// Tries the token on a fork; the matcher is not changed.
     pub fn of(matcher: &Matcher, token: TokenId) -> Self {
         let mut matcher = matcher.fork();
         let bytes = matcher.bound().vocabulary().bytes(token).to_vec();
@@ -162,7 +162,7 @@ impl Explanation {
             Some(_) => 0,
         };
         if problem.is_some() && fitting > 0 {
-            // The part that fits was accepted a moment ago, as a part of the token.
+            // This cannot fail: these bytes were just accepted as part of the token.
             let _ = matcher.accept_bytes(bytes.get(..fitting).unwrap_or_default());
         }
         Self { token, bytes, problem, fitting, expectation: Expectation::of(&matcher) }
@@ -173,7 +173,7 @@ impl Explanation {
         self.problem.is_none()
     }
 
-    /// One sentence.
+    /// Returns the explanation as one sentence.
     pub fn reason(&self) -> String {
         let expected = self.expectation.phrase();
         match &self.problem {

@@ -1,14 +1,14 @@
-//! Bytes, sets of bytes and tokens in words.
+//! Describes bytes, byte sets and tokens in words.
 
 use maskwright_automata::ByteSet;
 use maskwright_vocab::{TokenId, Vocabulary};
 
-/// Bytes as a quoted text; what is not UTF-8 or cannot be seen is escaped.
+/// Quotes bytes as text, with escapes for invisible characters and invalid UTF-8.
 pub fn quoted(bytes: &[u8]) -> String {
     format!("`{}`", visible(bytes))
 }
 
-/// Bytes as text, escaped where they could not be seen.
+/// Returns bytes as text, with escapes for invisible characters and invalid UTF-8.
 pub fn visible(bytes: &[u8]) -> String {
     let mut shown = String::new();
     for chunk in bytes.utf8_chunks() {
@@ -24,7 +24,7 @@ pub fn visible(bytes: &[u8]) -> String {
     shown
 }
 
-/// A token's text, or its name if it is special.
+/// Returns a token's text, or its name if it is special.
 pub fn token(vocabulary: &Vocabulary, token: TokenId) -> String {
     match vocabulary.special_name(token) {
         Some(name) => name.to_owned(),
@@ -32,7 +32,7 @@ pub fn token(vocabulary: &Vocabulary, token: TokenId) -> String {
     }
 }
 
-/// What a set of bytes means for somebody who types: "`0`–`9`, `-` or a space".
+/// Describes a set of bytes for people: "`0`–`9`, `-` or a space".
 pub fn expected(set: &ByteSet) -> String {
     let mut parts = printable(set);
     for (byte, name) in
@@ -50,7 +50,7 @@ pub fn expected(set: &ByteSet) -> String {
     listed(&parts)
 }
 
-/// The visible ASCII characters of a set: as ranges, or as "any but" where nearly all are in it.
+/// Lists the visible ASCII characters of a set: as ranges, or as "any but" if nearly all are in it.
 fn printable(set: &ByteSet) -> Vec<String> {
     let visible = ByteSet::range(b'!', b'~');
     let (inside, outside) = (set.intersection(visible), visible.difference(*set));
@@ -67,7 +67,7 @@ fn printable(set: &ByteSet) -> Vec<String> {
     inside.ranges().into_iter().flat_map(|(low, high)| range(low, high)).collect()
 }
 
-/// A range of characters; a short one is spelled out.
+/// Describes a range of characters. Short ranges are spelled out.
 fn range(low: u8, high: u8) -> Vec<String> {
     if high - low < 3 {
         (low..=high).map(|byte| quoted(&[byte])).collect()
@@ -76,7 +76,7 @@ fn range(low: u8, high: u8) -> Vec<String> {
     }
 }
 
-/// The bytes of longer characters.
+/// Describes the bytes of non-ASCII characters.
 fn beyond_ascii(set: &ByteSet) -> Option<String> {
     let leads = set.intersection(ByteSet::range(0xC2, 0xF4));
     let rest = set.intersection(ByteSet::range(0x80, 0xFF)).difference(leads);
@@ -94,7 +94,7 @@ fn beyond_ascii(set: &ByteSet) -> Option<String> {
     }
 }
 
-/// "a, b or c".
+/// Joins parts as "a, b or c".
 pub fn listed(parts: &[String]) -> String {
     match parts {
         [] => "nothing".into(),

@@ -1,4 +1,4 @@
-//! How models write their tool calls: as data, and from there to a structural tag.
+//! Describes how models write tool calls, as data, and turns a description and a request into a structural tag.
 //!
 //! ```
 //! use maskwright::formats::{Choice, ModelFormat, Request, Tool};
@@ -23,8 +23,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A format is a small JSON file. Those that we know are part of the crate ([`ModelFormat::names`]); another one is read with
-//! [`ModelFormat::parse`], and nothing has to be compiled:
+//! A format is a small JSON file. The built-in ones are part of the crate ([`ModelFormat::names`]);
+//! [`ModelFormat::parse`] reads others at run time:
 //!
 //! ```
 //! # use maskwright::formats::ModelFormat;
@@ -45,14 +45,14 @@
 //! | field | meaning |
 //! |---|---|
 //! | `name`, `models` | for people |
-//! | `calls.trigger` | the text that begins a call, or a section of calls, in free text. With `{name}` in it there is one for each tool, and the section begins with it |
-//! | `calls.section` | `begin` and `end` of a wrapper around all calls; `before`: what stands in front of it where a call is required |
-//! | `calls.separator` | between two calls of a section |
-//! | `calls.forms` | the ways to write a call: `begin` with `{name}` in it, `arguments`, the style of `json_schema`; `end`, a text or a list; `id`, a `pattern` where `{id}` stands in front of `{name}`, or between begin and arguments with the text behind it, `end` |
-//! | `reasoning` | `begin` and `end` of what the model thinks, and `after`, which belongs to neither |
-//! | `text.excludes` | what free text does not contain, besides the trigger and the markers of reasoning |
-//! | `messages` | for models that write everything in messages: the `separator`, and `begin` and `end` of a message of `text`; `preamble`, the same for a message to the user that more messages follow |
-//! | `blocks` | for models that write a block of text and then a section of calls: `begin` and `end` of the `text`, and the `end` of everything. With `begun`, a model that does not think writes on in the block that the prompt has begun |
+//! | `calls.trigger` | the text that begins a call, or a section of calls, in free text. If it contains `{name}`, every tool has its own trigger, and the section begins with it |
+//! | `calls.section` | `begin` and `end` of a wrapper around all calls; `before`: the text that precedes it if a call is required |
+//! | `calls.separator` | the text between two calls of a section |
+//! | `calls.forms` | the ways to write a call: `begin`, which contains `{name}`; `arguments`, the style of `json_schema`; `end`, a text or a list of texts; `id`, the `pattern` of the call's id: either `{id}` precedes `{name}` in `begin`, or the id stands between `begin` and the arguments and is followed by the text `end` |
+//! | `reasoning` | `begin` and `end` of the reasoning, and `after`, a text that belongs neither to it nor to the answer |
+//! | `text.excludes` | texts that free text does not contain, besides the trigger and the markers of reasoning |
+//! | `messages` | for models that write everything in messages: the `separator`, and `begin` and `end` of a `text` message; `preamble`, the same for a message to the user that is followed by more messages |
+//! | `blocks` | for models that write a block of text and then a section of calls: `begin` and `end` of the `text`, and the `end` of everything. With `begun`, a model that does not think continues the block that the prompt has begun |
 
 mod request;
 mod tree;
@@ -180,7 +180,7 @@ enum Ends {
     Several(Vec<String>),
 }
 
-/// What a model may do.
+/// A request: the tools of a model, and what it may write.
 ///
 /// ```
 /// use maskwright::formats::{Choice, ModelFormat, Request, Thinking, Tool};
@@ -199,15 +199,15 @@ enum Ends {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// The tools it knows.
+    /// The tools that the model knows.
     pub tools: Vec<Tool>,
     /// Whether it may, must or must not call them.
     pub choice: Choice,
-    /// Whether it may call only one.
+    /// Whether it may make only one call.
     pub one_call: bool,
     /// Whether it thinks first.
     pub thinking: Thinking,
-    /// What an answer without calls must look like; any text unless told otherwise.
+    /// The format of an answer without calls. By default it may be any text.
     pub answer: Option<tag::Format>,
     /// Whether arguments may be written in any order.
     pub any_order: bool,
@@ -226,11 +226,11 @@ pub struct Request {
 pub struct Tool {
     /// Its name, as the model writes it.
     pub name: String,
-    /// What it takes.
+    /// The input that it takes.
     pub input: Input,
 }
 
-/// What a tool takes.
+/// The input of a tool.
 ///
 /// ```
 /// use maskwright::formats::{Input, Tool};
@@ -242,7 +242,7 @@ pub struct Tool {
 pub enum Input {
     /// Arguments that satisfy a JSON Schema.
     Schema(Value),
-    /// The same, with objects that are so closed, whatever holds for other tools.
+    /// The same, with a strictness that applies to this tool only.
     SchemaWith(Value, Strictness),
     /// A text that matches a regular expression.
     Regex(String),
@@ -294,18 +294,18 @@ pub enum Choice {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Thinking {
-    /// It may; then it says so itself.
+    /// It may think; it then writes the begin marker of the reasoning itself.
     #[default]
     Optional,
-    /// It does not.
+    /// It does not think.
     Off,
-    /// It must.
+    /// It must think.
     Required,
-    /// It has begun: the prompt ends inside the reasoning.
+    /// The prompt ends inside the reasoning.
     Begun,
 }
 
-/// Why a format, or a request, makes no tree.
+/// The reason why a format or a request cannot be turned into a structural tag.
 ///
 /// ```
 /// use maskwright::formats::{FormatError, ModelFormat};
@@ -315,22 +315,22 @@ pub enum Thinking {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// There is no format of that name.
+    /// There is no format with this name.
     Unknown {
         /// The name.
         name: String,
     },
-    /// The description of a format is wrong.
+    /// The description of a format is invalid.
     Malformed {
         /// What is wrong, and where.
         message: String,
     },
-    /// A request in JSON cannot be read.
+    /// A request in JSON is invalid.
     Request {
         /// What is wrong, and where.
         message: String,
     },
-    /// The request asks for a tool that is not there, or that no model could call.
+    /// The request names a tool that does not exist, or that no model could call.
     Tool {
         /// The name of the tool.
         name: String,
@@ -340,12 +340,12 @@ pub enum FormatError {
 }
 
 impl ModelFormat {
-    /// The names of the formats that are part of this crate.
+    /// Returns the names of the formats that are part of this crate.
     pub fn names() -> impl Iterator<Item = &'static str> {
         known().into_keys()
     }
 
-    /// The format of that name.
+    /// Returns the built-in format with this name.
     pub fn named(name: &str) -> Result<Self, FormatError> {
         match known().get(name) {
             Some(text) => Self::parse(text),
@@ -353,7 +353,7 @@ impl ModelFormat {
         }
     }
 
-    /// Reads the description of a format.
+    /// Parses the description of a format.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let malformed = |message: String| FormatError::Malformed { message };
         let format: Self = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
@@ -361,22 +361,23 @@ impl ModelFormat {
         Ok(format)
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which models write like this, for people.
+    /// Describes which models use this format, for people.
     pub fn models(&self) -> &str {
         &self.models
     }
 
-    /// Whether it has a way to tell reasoning from answers.
+    /// Whether it can distinguish reasoning from answers.
     pub fn can_reason(&self) -> bool {
         self.reasoning.is_some()
     }
 
-    /// What reasoning stands between: what begins it, and what may end it. `None` if it cannot be told by that alone: the format has none, or everything stands in messages or blocks.
+    /// Returns the markers around reasoning: the one that begins it, and those that may end it. Returns `None` if
+    /// markers alone do not identify it: the format has no reasoning, or puts everything in messages or blocks.
     ///
     /// ```
     /// use maskwright::formats::ModelFormat;
@@ -393,7 +394,8 @@ impl ModelFormat {
         self.reasoning.as_ref().map(|reasoning| (&*reasoning.begin, reasoning.end.list()))
     }
 
-    /// Whether a prompt ends where reasoning begins, so that the model is inside it ([`Thinking::Begun`]).
+    /// Checks whether a prompt ends with the beginning of reasoning, so that the model continues inside it
+    /// ([`Thinking::Begun`]).
     ///
     /// ```
     /// use maskwright::formats::ModelFormat;
@@ -410,7 +412,7 @@ impl ModelFormat {
             .is_some_and(|reasoning| !reasoning.begin.trim().is_empty() && begins(reasoning))
     }
 
-    /// What a model may write.
+    /// Returns a structural tag for everything that a model may write.
     pub fn tag(&self, request: &Request) -> Result<tag::Format, FormatError> {
         tree::tree(self, request)
     }
@@ -499,14 +501,14 @@ impl ModelFormat {
 }
 
 impl Calls {
-    /// Whether the trigger names the tool, and so is another one for each.
+    /// Whether the trigger contains the tool name, so that every tool has its own.
     fn has_trigger_for_each(&self) -> bool {
         self.trigger.contains("{name}")
     }
 }
 
 impl Tool {
-    /// A function whose arguments satisfy a schema.
+    /// Creates a function whose arguments satisfy a schema.
     pub fn function(name: impl Into<String>, schema: Value) -> Self {
         Self { name: name.into(), input: Input::Schema(schema) }
     }
@@ -537,7 +539,7 @@ impl fmt::Display for FormatError {
 
 impl core::error::Error for FormatError {}
 
-/// The descriptions that are part of the crate.
+/// Returns the descriptions that are part of the crate, by name.
 fn known() -> BTreeMap<&'static str, &'static str> {
     macro_rules! known {
         ($($name:literal),*) => {

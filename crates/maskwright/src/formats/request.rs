@@ -1,4 +1,4 @@
-//! A request as JSON, for those who do not write Rust.
+//! Reads a request from JSON, for callers in other languages.
 
 use maskwright_frontend::tag;
 use serde_json::{Map, Value};
@@ -6,10 +6,12 @@ use serde_json::{Map, Value};
 use super::{Choice, FormatError, Input, Request, Thinking, Tool};
 
 impl Request {
-    /// Reads a request from JSON: an object with `tools`, `choice`, `one_call`, `thinking`, `answer` and `any_order`, all of which may be left out.
+    /// Reads a request from JSON: an object with the optional members `tools`, `choice`, `one_call`, `thinking`,
+    /// `answer` and `any_order`.
     ///
-    /// A tool has a `name` and one of `parameters` (a JSON Schema), `regex`, `lark`, `ebnf` and `text` (true: any text); without any of them it takes
-    /// an empty object. The tools of chat completions, `{"type": "function", "function": {…}}`, are read, too.
+    /// A tool has a `name` and one of `parameters` (a JSON Schema), `regex`, `lark`, `ebnf` and `text` (`true`: any
+    /// text); without any of them it takes an empty object. The tool notation of chat completions, `{"type":
+    /// "function", "function": {…}}`, is accepted, too.
     /// A `choice` is `"auto"`, `"none"`, `"required"`, `{"name": …}`, or `{"allowed": […], "required": …}`.
     ///
     /// ```
@@ -56,7 +58,7 @@ fn tools(value: &Value) -> Result<Vec<Tool>, FormatError> {
 
 fn one_tool(value: &Value, at: &str) -> Result<Tool, FormatError> {
     let outer = object(value, at)?;
-    // What surrounds a function in OpenAI's API.
+    // OpenAI's API wraps the function in another object.
     let fields = match outer.get("function") {
         Some(inner) => object(inner, &format!("{at}.function"))?,
         None => outer,

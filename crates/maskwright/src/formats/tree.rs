@@ -1,4 +1,4 @@
-//! From a format and a request to the tree of a structural tag.
+//! Builds the structural tag for a format and a request.
 
 use maskwright_frontend::{
     json_schema::Strictness,
@@ -11,7 +11,7 @@ use super::{
     Thinking, Tool,
 };
 
-/// What a model may write.
+/// Builds the tree of everything that a model may write.
 pub(super) fn tree(model: &ModelFormat, request: &Request) -> Result<Format, FormatError> {
     let tools = chosen(request)?;
     for tool in &tools {
@@ -43,14 +43,14 @@ pub(super) fn tree(model: &ModelFormat, request: &Request) -> Result<Format, For
     })
 }
 
-/// What is asked for, once the tools are chosen.
+/// The requirements of a request, after the tools were selected.
 struct Wanted<'r> {
     must_call: bool,
     one_call: bool,
     request: &'r Request,
 }
 
-/// The tools that may be called.
+/// Selects the tools that may be called.
 fn chosen(request: &Request) -> Result<Vec<&Tool>, FormatError> {
     let find = |name: &String| {
         let tool = request.tools.iter().find(|tool| tool.name == *name);
@@ -76,7 +76,7 @@ fn chosen(request: &Request) -> Result<Vec<&Tool>, FormatError> {
     }
 }
 
-/// Names stand between markers and inside JSON, where some characters would mean something else.
+/// Checks a tool name. Names are written between markers and inside JSON, where some characters have another meaning.
 fn check_name(name: &str) -> Result<(), FormatError> {
     let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && !"\"\\<>{}[]|".contains(c);
     if name.is_empty() || !name.chars().all(is_plain) {
@@ -87,7 +87,7 @@ fn check_name(name: &str) -> Result<(), FormatError> {
     Ok(())
 }
 
-/// A call whose id comes before the tool is known: one tag for all tools.
+/// Builds one tag for all tools, for forms in which the call's id precedes the tool name.
 fn call_behind_id(tools: &[&Tool], form: &Form, request: &Request) -> Tag {
     let at = "/calls/forms/id";
     let (head, rest) = form.begin.split_once("{id}").unwrap_or_default();
@@ -152,7 +152,7 @@ fn markers(texts: &[String]) -> Vec<Marker> {
     texts.iter().cloned().map(Marker::Text).collect()
 }
 
-/// Free text with calls in it.
+/// Builds free text with calls in it.
 fn in_text(model: &ModelFormat, calls: Vec<Tag>, wanted: &Wanted<'_>) -> Format {
     let mut parts = Vec::new();
     if let Some(reasoning) = &model.reasoning {
@@ -167,14 +167,14 @@ fn in_text(model: &ModelFormat, calls: Vec<Tag>, wanted: &Wanted<'_>) -> Format 
     one_or_sequence(parts)
 }
 
-/// What follows the reasoning.
+/// Builds the part that follows the reasoning.
 fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wanted: &Wanted<'_>) -> Format {
     let at = "/answer";
     if calls.is_empty() {
         if let Some(answer) = &wanted.request.answer {
             return answer.clone();
         }
-        // Without tools nothing may look like a call.
+        // Without tools, the text must not look like a call.
         if !model.calls.has_trigger_for_each() {
             excludes.push(model.calls.trigger.clone());
         }
@@ -206,7 +206,7 @@ fn answer(model: &ModelFormat, calls: Vec<Tag>, mut excludes: Vec<String>, wante
     dispatch(model, tags, &excludes, wanted.one_call)
 }
 
-/// Calls, and no text before, between or behind them. A line break may stand between two of them.
+/// Builds calls without any text before, between or after them. Two calls may be separated by a line break.
 fn calls_only(model: &ModelFormat, calls: &[Tag], only_one: bool) -> Format {
     let at = "/calls";
     let tags = calls.iter().map(|tag| Format::new(tag.at.clone(), Kind::Tag(tag.clone()))).collect();
@@ -227,7 +227,7 @@ fn calls_only(model: &ModelFormat, calls: &[Tag], only_one: bool) -> Format {
     Format::new(at, Kind::Sequence(vec![one, more]))
 }
 
-/// All calls in their wrapper.
+/// Builds the wrapper with all calls.
 fn section_tag(model: &ModelFormat, section: &Section, calls: Vec<Tag>, wanted: &Wanted<'_>) -> Tag {
     let list = Kind::Separated(Separated {
         tags: calls,
@@ -245,7 +245,7 @@ fn section_tag(model: &ModelFormat, section: &Section, calls: Vec<Tag>, wanted: 
     }
 }
 
-/// All calls in their wrapper, which begins with the first call: a tag for each tool that may be the first.
+/// Builds wrappers that begin with the first call: one tag for each tool that may be called first.
 ///
 /// ```text
 ///   [weather(city="Oslo"), add(numbers=[1])]
@@ -303,7 +303,7 @@ fn dispatch(model: &ModelFormat, tags: Vec<Tag>, excludes: &[String], only_one: 
     Format::new("/answer", Kind::Dispatch(dispatch))
 }
 
-/// The reasoning in front of an answer, if there may be some.
+/// Builds the reasoning before an answer, if the request allows it.
 fn thinking(reasoning: &Reasoning, thinking: Thinking) -> Option<Format> {
     let begin = match thinking {
         Thinking::Off => return None,
@@ -330,7 +330,7 @@ fn reasoning_tag(reasoning: &Reasoning, begin: &str) -> Tag {
     }
 }
 
-/// A text that has to be written, but is not reported.
+/// Returns a part for text that must be written but is not reported.
 fn silent(text: &str) -> Vec<Format> {
     if text.is_empty() {
         return Vec::new();
@@ -365,7 +365,7 @@ fn text_tag(message: &Message, at: &str, content: Format) -> Tag {
     }
 }
 
-/// Reasoning, a block of text, and the calls. Where there are calls, there need not be a text.
+/// Builds reasoning, a block of text, and the calls. The text may be missing if there are calls.
 fn in_blocks(model: &ModelFormat, blocks: &Blocks, calls: Vec<Tag>, wanted: &Wanted<'_>) -> Format {
     let mut parts = Vec::new();
     if let Some(reasoning) = &model.reasoning {
@@ -401,12 +401,12 @@ fn in_blocks(model: &ModelFormat, blocks: &Blocks, calls: Vec<Tag>, wanted: &Wan
     one_or_sequence(parts)
 }
 
-/// A list of messages: calls, texts and reasoning.
+/// Builds a list of messages: calls, texts and reasoning.
 fn in_messages(model: &ModelFormat, messages: &Messages, calls: Vec<Tag>, wanted: &Wanted<'_>) -> Format {
     let any = || Format::new("/answer", Kind::AnyText(AnyText::default()));
     let answer = wanted.request.answer.clone().unwrap_or_else(any);
     let text = text_tag(&messages.text, "/messages/text", answer);
-    // Whoever asks for an answer of some shape wants no other text around it.
+    // A request for an answer in a given format allows no other text around it.
     let preamble = messages.preamble.as_ref().filter(|_| wanted.request.answer.is_none());
     let preamble = preamble.map(|message| text_tag(message, "/messages/preamble", any()));
     let reasoning = match (&model.reasoning, wanted.request.thinking) {
@@ -425,7 +425,7 @@ fn in_messages(model: &ModelFormat, messages: &Messages, calls: Vec<Tag>, wanted
         parts.extend(silent(&messages.separator));
     }
     if wanted.must_call {
-        // Whatever is thought and said comes before the calls.
+        // All reasoning and preambles come before the calls.
         let message = |tag: &Tag| {
             let mut message = vec![Format::new(tag.at.clone(), Kind::Tag(tag.clone()))];
             message.extend(silent(&messages.separator));
@@ -442,7 +442,7 @@ fn in_messages(model: &ModelFormat, messages: &Messages, calls: Vec<Tag>, wanted
         parts.push(Format::new("/calls", list(calls, Vec::new(), wanted.one_call)));
         return one_or_sequence(parts);
     }
-    // The final answer ends the list; what is thought does not.
+    // The final answer ends the list; reasoning does not.
     let mut last = vec![text];
     let mut tags: Vec<Tag> = reasoning.into_iter().chain(preamble).collect();
     if wanted.one_call {

@@ -1,13 +1,16 @@
-//! Reading a text by its grammar, with the rules that are open and where each began: Earley's algorithm over expressions.
+//! Parses a text by its grammar and records which rules are open and where each began: Earley's algorithm over
+//! expressions.
 //!
 //! ```text
 //!   position 0      waits:  root waits for pair,  pair waits for NAME          ── "age" ──▶
 //!   position 3      waits:  pair (behind NAME) waits for ":"                   ── ":"   ──▶  …
 //! ```
-//! `waits` says for every position and expression who waits for that expression to be over. An expression that ends moves those on that waited where it began. From the
-//! terminals that are open in the end, the waits lead back to the root: those are the readings.
+//! `waits` maps each position and expression to the waiters: the expressions that continue when that expression ends.
+//! When an expression ends, its waiters at the position where it began advance. At the end of the text, following the
+//! waiters from the open terminals up to the root gives the readings.
 //!
-//! Terminals that are no literals are matched by matchers of the engine, one grammar each, so that what a character class or a JSON string is stands in one place.
+//! Terminals that are not literals are matched by matchers of the engine, one grammar each, so that the meaning of a
+//! character class or a JSON string is implemented only once.
 
 use maskwright_automata::{ByteSet, must_stop};
 use maskwright_engine::{
@@ -22,7 +25,7 @@ use std::sync::Arc;
 use super::{LocateError, Next};
 use crate::Error;
 
-/// What a text consists of.
+/// A unit of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Unit {
     Byte(u8),
@@ -30,7 +33,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// What a token consists of.
+    /// Returns the units of a token.
     pub(super) fn of(token: TokenId, vocabulary: &Vocabulary) -> Vec<Self> {
         if vocabulary.is_special(token) {
             return vec![Self::Special(token)];
@@ -38,7 +41,7 @@ impl Unit {
         vocabulary.bytes(token).iter().map(|byte| Self::Byte(*byte)).collect()
     }
 
-    /// Gives it to a matcher; false if that does not take it.
+    /// Passes it to a matcher. Returns `false` if the matcher does not accept it.
     fn take(self, matcher: &mut Matcher) -> bool {
         let taken = match self {
             Self::Byte(byte) => matcher.accept_bytes(&[byte]),
@@ -48,18 +51,18 @@ impl Unit {
     }
 }
 
-/// How much is remembered about a text: entries of some 100 bytes.
+/// The maximum number of remembered waiters, at about 100 bytes each.
 const WAITS: usize = 1_000_000;
-/// How many readings, and how many terminals that may follow, are listed.
+/// The maximum number of readings that are listed, and of terminals that may follow.
 const SHOWN: usize = 16;
 const SHOWN_NEXT: usize = 64;
-/// How far the waits are followed to list them.
+/// The maximum number of steps along the waiters to list them.
 const STEPS: usize = 20_000;
-/// Characters of a terminal's notation.
+/// The maximum length of a terminal's notation, in characters.
 const NOTATION: usize = 80;
 
-/// Somebody who waits: an expression that began at `origin`, and how much of it is over once the wait ends. For a sequence these are parts, for a repetition
-/// rounds.
+/// A waiter: an expression that began at `origin`, and how many of its parts (of a sequence) or rounds (of a
+/// repetition) are complete once the wait ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Waiter {
     expr: ExprId,
@@ -67,7 +70,7 @@ struct Waiter {
     origin: usize,
 }
 
-/// A terminal that has begun, or is about to.
+/// A terminal that has begun, or may begin here.
 #[derive(Clone)]
 struct Terminal {
     expr: ExprId,
@@ -78,16 +81,16 @@ struct Terminal {
 
 #[derive(Clone)]
 enum At {
-    /// Bytes of a literal that are over.
+    /// The number of matched bytes of a literal.
     Literal(usize),
     Matcher(Box<Matcher>),
 }
 
 #[derive(Clone)]
 enum Work {
-    /// Somebody waits for an expression from here on; nobody does for the root.
+    /// The waiter needs an expression that begins here. The root has no waiter.
     Wait(ExprId, Option<Waiter>),
-    /// An expression that began there is over.
+    /// An expression that began at this position is complete.
     Over(ExprId, usize),
 }
 
@@ -98,29 +101,30 @@ pub(super) struct Chart {
     grammar: Arc<Grammar>,
     limits: Limits,
     nullable: Vec<bool>,
-    /// The programs of terminals; `None` for one that matches nothing.
+    /// The programs of terminals; `None` for a terminal that matches nothing.
     programs: HashMap<ExprId, Option<Arc<BoundProgram>>>,
     waits: HashMap<(usize, ExprId), Vec<Waiter>>,
-    /// All of them, to see at once which are known.
+    /// All waiters, for fast membership tests.
     known: HashSet<(usize, ExprId, Waiter)>,
     terminals: Vec<Terminal>,
     position: usize,
     work: Vec<Work>,
     over: HashSet<(ExprId, usize)>,
-    /// Where each expression that began somewhere was over, in the order of the text; only if something is to be captured.
+    /// The positions at which each expression that began somewhere was complete, in ascending order. Only present if
+    /// the grammar has captures.
     ends: Option<HashMap<(ExprId, usize), Vec<usize>>>,
 }
 
-/// What a chart remembers of the text before.
+/// How much of the text a chart remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
-    /// Everything, as captures need it.
+    /// Everything, as captures require.
     Whole,
-    /// What open rules need.
+    /// Only what open rules need.
     Open,
 }
 
-/// What was found out.
+/// The readings of a text, and the terminals that may follow.
 pub(super) struct Told<'g> {
     pub(super) readings: Vec<Found<'g>>,
     pub(super) next: Vec<Next>,
@@ -132,7 +136,7 @@ pub(super) struct Told<'g> {
 pub(super) struct Found<'g> {
     pub(super) rules: Vec<(&'g str, usize)>,
     pub(super) terminal: Option<FoundTerminal>,
-    /// Where the outermost JSON document began.
+    /// The position where the outermost JSON document began.
     pub(super) document: Option<usize>,
 }
 
@@ -190,7 +194,7 @@ impl Chart {
         Ok(())
     }
 
-    /// Does what is to be done before the next unit.
+    /// Does all pending work before the next unit.
     fn settle(&mut self) -> Result<(), LocateError> {
         while let Some(work) = self.work.pop() {
             if self.known.len() > WAITS {
@@ -203,7 +207,7 @@ impl Chart {
                 Work::Wait(expr, waiter) => self.wait(expr, waiter)?,
                 Work::Over(expr, origin) => {
                     if origin == self.position || !self.over.insert((expr, origin)) {
-                        // What is empty was passed when it was waited for.
+                        // An empty match was already taken into account when it was requested.
                         continue;
                     }
                     if let Some(ends) = &mut self.ends {
@@ -244,7 +248,7 @@ impl Chart {
         if is_new { self.begin(expr) } else { Ok(()) }
     }
 
-    /// An expression may begin here.
+    /// Starts an expression at the current position.
     fn begin(&mut self, expr: ExprId) -> Result<(), LocateError> {
         let (here, grammar) = (self.position, self.grammar.clone());
         let mut wait = |part: ExprId, done: u32| {
@@ -263,7 +267,7 @@ impl Chart {
                 }
             }
             Expr::Seq(parts) => wait(parts[0], 1),
-            // The last is done first.
+            // Work is a stack, so the last part is processed first.
             Expr::Alt(parts) => parts.iter().rev().for_each(|part| wait(*part, 0)),
             Expr::Repeat { body, .. } => wait(*body, 1),
             Expr::Rule(rule) => wait(grammar.rule(*rule).expr(), 0),
@@ -273,7 +277,7 @@ impl Chart {
         Ok(())
     }
 
-    /// What somebody waited for is over, here.
+    /// Advances a waiter whose expression ends here.
     fn advance(&mut self, waiter: Waiter) {
         let Waiter { expr, done, origin } = waiter;
         match self.grammar.expr(expr) {
@@ -286,7 +290,7 @@ impl Chart {
                     self.work.push(Work::Over(expr, origin));
                 }
                 if max.is_none_or(|max| done < max) {
-                    // Without an upper bound, rounds beyond the least number are alike.
+                    // Without an upper bound, all rounds above the minimum are equivalent.
                     let most = max.unwrap_or((*min).max(1));
                     let next = Waiter { expr, done: (done + 1).min(most), origin };
                     self.work.push(Work::Wait(*body, Some(next)));
@@ -312,11 +316,12 @@ impl Chart {
         Ok(program)
     }
 
-    /// Which expressions match the empty text.
+    /// Finds the expressions that match the empty text.
     fn find_nullable(&mut self) -> Result<Vec<bool>, LocateError> {
         let grammar = self.grammar.clone();
         let count = grammar.exprs().len();
-        // How many operands must match it for an expression to do so, and who is an operand of whom.
+        // `missing` counts the operands that must still be nullable before an expression is; `users` lists the
+        // expressions that have it as an operand.
         let mut missing = vec![1usize; count];
         let mut users: Vec<Vec<ExprId>> = vec![Vec::new(); count];
         let mut work = Vec::new();
@@ -325,7 +330,7 @@ impl Chart {
             match grammar.expr(id) {
                 _ if known[id.index()] == Some(true) => work.push(id),
                 _ if known[id.index()].is_some() => {}
-                // A complement turns the answer around, so that of its operand must be final. The engine knows.
+                // A complement inverts the answer, so the answer for its operand must be final. The engine knows it.
                 Expr::Not(_) => {
                     if self.program(id)?.is_some_and(|program| program.matcher().is_accepting()) {
                         work.push(id);
@@ -356,7 +361,7 @@ impl Chart {
         Ok(nullable)
     }
 
-    /// The readings, and which terminals may follow if one of these bytes, or a special token, comes next.
+    /// Returns the readings, and the terminals that may follow if one of these bytes, or a special token, comes next.
     pub(super) fn tell(&self, next_bytes: ByteSet) -> Told<'_> {
         let none = || Told { readings: Vec::new(), next: Vec::new(), more: false };
         let (mut told, mut steps) = (none(), 0);
@@ -395,7 +400,7 @@ impl Chart {
             told.more |= above.more;
         }
         if told.readings.is_empty() {
-            // The text is over, and nothing is open any more but the root.
+            // The text is complete, and only the root is open.
             let root = self.grammar.rule(self.grammar.root());
             let document = root.is_document().then_some(0);
             let rules = vec![(root.name(), 0)];
@@ -405,8 +410,9 @@ impl Chart {
         told
     }
 
-    /// The greatest temperature that one of the rules wants in which the text may go on with one of these bytes, or with a special token. Of the rules around a terminal
-    /// the innermost that wants one counts.
+    /// Returns the temperature for the next token. For every terminal that may continue with one of these bytes (or
+    /// with a special token), the innermost rule around it that requests a temperature counts; the result is the
+    /// greatest of these.
     pub(super) fn temperature(&self, next_bytes: ByteSet) -> Option<Temperature> {
         let comes =
             |terminal: &&Terminal| terminal.origin < self.position || self.may_begin(terminal, next_bytes);
@@ -434,7 +440,7 @@ impl Chart {
         found.into_iter().max_by(|one, other| one.value().total_cmp(&other.value()))
     }
 
-    /// Forgets who waits for what no terminal that is open can end.
+    /// Forgets all waiters that no open terminal can reach.
     pub(super) fn forget(&mut self) {
         let mut ways: Vec<(ExprId, usize)> =
             self.terminals.iter().map(|terminal| (terminal.expr, terminal.origin)).collect();
@@ -447,22 +453,22 @@ impl Chart {
         self.known.retain(|(begin, expr, _)| needed.contains(&(*expr, *begin)));
     }
 
-    /// Units that were read.
+    /// Returns the number of units that were read.
     pub(super) fn position(&self) -> usize {
         self.position
     }
 
-    /// How much is remembered: entries of some 100 bytes.
+    /// Returns how many waiters are remembered, at about 100 bytes each.
     pub(super) fn entries(&self) -> usize {
         self.known.len()
     }
 
-    /// Whether a terminal begins here, with one of these bytes or with a special token.
+    /// Whether a terminal may begin here with one of these bytes, or with a special token.
     fn may_begin(&self, terminal: &Terminal, next_bytes: ByteSet) -> bool {
         terminal.origin == self.position && terminal.may_begin(&self.grammar, next_bytes)
     }
 
-    /// Adds the readings that a terminal is part of: every way from it to the root.
+    /// Adds the readings that a terminal is part of: one for every path from it to the root.
     fn follow<'g>(
         &'g self,
         terminal: &Terminal,
@@ -473,7 +479,7 @@ impl Chart {
         let empty: &[Waiter] = &[];
         let waiters = |expr, at| self.waits.get(&(at, expr)).map_or(empty, |list| list);
         let top = (self.grammar.rule(self.grammar.root()).expr(), 0);
-        // A way so far: an expression and where it began, and the next of those who wait for it.
+        // The path so far: each expression with its begin, and the index of the next waiter to follow.
         let mut way = vec![((terminal.expr, terminal.origin), 0)];
         let mut is_new = true;
         while let Some((at, next)) = way.last_mut() {
@@ -528,7 +534,8 @@ impl Chart {
         Found { rules, terminal: terminal.cloned(), document }
     }
 
-    /// What was captured, as positions, in the order in which it ended. If the text is complete, that is by a reading of all of it; otherwise by the first reading, as far as rules are over.
+    /// Returns the captured pieces of text as positions, in the order in which they ended. A complete text is captured
+    /// by a reading of all of it; otherwise the first reading is used, for the rules that are already complete.
     pub(super) fn captures(&self) -> Result<Vec<Caught<'_>>, LocateError> {
         let Some(ends) = &self.ends else { return Ok(Vec::new()) };
         let root = self.grammar.rule(self.grammar.root());
@@ -553,7 +560,8 @@ impl Chart {
         Ok(reader.found)
     }
 
-    /// Where the ending of a captured text begins, counted from its beginning: `steps` are what is left of those that may be taken.
+    /// Returns where the ending of a captured text begins, relative to the text's beginning. `steps` is the number of
+    /// steps that are still allowed.
     pub(super) fn border(
         &mut self,
         (body, ending): (ExprId, ExprId),
@@ -566,11 +574,11 @@ impl Chart {
                 return Ok(at);
             }
         }
-        // The text was read as one with such an ending.
+        // Not reached: the text was read with such an ending, so one of the ends above fits.
         Ok(text.len())
     }
 
-    /// The lengths of the beginnings of a text that an expression matches.
+    /// Returns the lengths of all prefixes of a text that an expression matches.
     fn ends(&mut self, expr: ExprId, text: &[Unit], steps: &mut usize) -> Result<Vec<usize>, LocateError> {
         let mut ends = Vec::new();
         let Some(program) = self.program(expr)? else { return Ok(ends) };
@@ -587,13 +595,14 @@ impl Chart {
         Ok(ends)
     }
 
-    /// The way from a terminal that is open, or may begin, to the root: who waits, and where what is waited for began.
+    /// Returns the path from a terminal that is open, or may begin, to the root: each waiter, and where the expression
+    /// it waits for began.
     fn first_way(&self) -> Option<Vec<(Waiter, usize)>> {
         let top = (self.grammar.rule(self.grammar.root()).expr(), 0);
         let inside = self.terminals.iter().filter(|terminal| terminal.origin < self.position);
         let outside = self.terminals.iter().filter(|terminal| terminal.origin == self.position);
         for terminal in inside.chain(outside) {
-            // A search from below; what was tried once leads to the root then, or never.
+            // A depth-first search from the terminal. A place that was tried before need not be tried again.
             let mut tried = HashSet::from([(terminal.expr, terminal.origin)]);
             let mut way: Vec<(Waiter, usize)> = Vec::new();
             let mut here = vec![((terminal.expr, terminal.origin), 0usize)];
@@ -631,10 +640,11 @@ impl Chart {
     }
 }
 
-/// A capture and the positions between which it stands.
+/// A capture and the positions between which its text lies.
 pub(super) type Caught<'g> = (&'g Capture, usize, usize);
 
-/// Takes a text apart whose expressions are known by where they begin and end: alternatives in their order, and parts as long as they may be, from the left.
+/// Splits a text into the parts of its expressions, given where each of them begins and ends. Alternatives are tried in
+/// order, and each part is as long as possible, from left to right.
 struct Captures<'c, 'g> {
     grammar: &'g Grammar,
     nullable: &'c [bool],
@@ -643,16 +653,16 @@ struct Captures<'c, 'g> {
     steps: usize,
 }
 
-/// How many steps are taken to take a text apart.
+/// The maximum number of steps for splitting a text.
 pub(super) const CAPTURE_STEPS: usize = 4_000_000;
 
-/// There are too many steps.
+/// The limit on steps was exceeded.
 struct TooMany;
 
-/// What is to be done.
+/// A pending task.
 enum Task<'g> {
     Part(ExprId, usize, usize),
-    /// A rule is over.
+    /// A rule that is complete.
     Rule(&'g Rule, usize, usize),
 }
 
@@ -665,7 +675,7 @@ impl<'g> Captures<'_, 'g> {
         self.run(vec![Task::Rule(root, 0, end), Task::Part(root.expr(), 0, end)])
     }
 
-    /// The parts of an expression that are over, if it waits for another one that began at `to`.
+    /// Handles the completed parts of an expression that waits for another one, which began at `to`.
     fn before(&mut self, waiter: Waiter, to: usize) -> Result<(), TooMany> {
         let from = waiter.origin;
         let parts = match self.grammar.expr(waiter.expr) {
@@ -680,7 +690,7 @@ impl<'g> Captures<'_, 'g> {
         self.run(tasks.collect())
     }
 
-    /// Does what is to be done, the last first.
+    /// Runs all tasks, the last one first.
     fn run(&mut self, mut tasks: Vec<Task<'g>>) -> Result<(), TooMany> {
         while let Some(task) = tasks.pop() {
             self.steps += 1;
@@ -712,7 +722,7 @@ impl<'g> Captures<'_, 'g> {
                     parts.iter().find(spans).map(|part| (*part, from, to)).into_iter().collect()
                 }
                 Expr::Seq(parts) => self.split(parts, None, from, to)?,
-                // An empty repetition is one of nothing.
+                // An empty repetition has no rounds.
                 Expr::Repeat { .. } if from == to => Vec::new(),
                 Expr::Repeat { body, min, .. } => self.split(&[], Some((*body, *min)), from, to)?,
                 _ => continue,
@@ -722,7 +732,8 @@ impl<'g> Captures<'_, 'g> {
         Ok(())
     }
 
-    /// Cuts a piece of text into these parts, or into rounds of something, at least so many, of which none is empty unless it must be.
+    /// Splits a piece of text into these parts, or into at least this many rounds of an expression. No round is empty
+    /// unless it must be.
     fn split(
         &mut self,
         parts: &[ExprId],
@@ -741,7 +752,7 @@ impl<'g> Captures<'_, 'g> {
             };
             at == to && enough
         };
-        // The steps that were taken: where each began, and which of its ends is tried next, the last one first.
+        // The steps taken so far: where each began, and which of its ends is tried next, the longest first.
         let mut way = vec![(from, 0usize)];
         let mut dead: HashSet<(usize, usize)> = HashSet::new();
         let mut steps = 0;
@@ -779,13 +790,13 @@ impl<'g> Captures<'_, 'g> {
     }
 }
 
-/// Whether a rule of a grammar names its text.
+/// Whether a rule of a grammar has a capture.
 fn captures_something(grammar: &Grammar) -> bool {
     grammar.rules().iter().any(|rule| rule.notes().is_some_and(|notes| !notes.captures.is_empty()))
 }
 
 impl Terminal {
-    /// Takes a unit, if it can.
+    /// Consumes a unit, if possible.
     fn step(&mut self, grammar: &Grammar, unit: Unit) -> bool {
         match (&mut self.at, grammar.expr(self.expr), unit) {
             (At::Literal(done), Expr::Bytes(bytes), Unit::Byte(byte)) => {
@@ -803,7 +814,7 @@ impl Terminal {
         }
     }
 
-    /// Whether nothing more of it can come.
+    /// Whether no more of it can follow.
     fn is_finished(&self, grammar: &Grammar) -> bool {
         match &self.at {
             At::Literal(done) => {
@@ -813,7 +824,7 @@ impl Terminal {
         }
     }
 
-    /// Whether it begins with one of these bytes, or with a special token.
+    /// Whether it can begin with one of these bytes, or with a special token.
     fn may_begin(&self, grammar: &Grammar, next: ByteSet) -> bool {
         match (&self.at, grammar.expr(self.expr)) {
             (At::Literal(_), Expr::Bytes(bytes)) => bytes.first().is_some_and(|byte| next.contains(*byte)),
@@ -823,10 +834,10 @@ impl Terminal {
     }
 }
 
-/// Which expressions match the empty text, as far as no rule has a say in it.
+/// Finds which expressions match the empty text, for those that do not depend on a rule.
 fn without_rules(grammar: &Grammar) -> Vec<Option<bool>> {
     let mut known: Vec<Option<bool>> = Vec::with_capacity(grammar.exprs().len());
-    // Operands come first.
+    // Operands precede the expressions that use them.
     for expr in grammar.exprs() {
         let mut of = expr.operands().iter().map(|operand| known[operand.index()]);
         let found = match expr {
@@ -850,7 +861,7 @@ fn without_rules(grammar: &Grammar) -> Vec<Option<bool>> {
     known
 }
 
-/// Whether an expression is not taken apart.
+/// Whether an expression is a terminal, which is not split further.
 fn is_terminal(grammar: &Grammar, expr: ExprId) -> bool {
     match grammar.expr(expr) {
         Expr::Bytes(_)
@@ -864,7 +875,7 @@ fn is_terminal(grammar: &Grammar, expr: ExprId) -> bool {
     }
 }
 
-/// Whether an expression is a literal or a class, or a choice of some.
+/// Whether an expression is a literal, a class, or a choice of these.
 fn is_character(grammar: &Grammar, expr: ExprId) -> bool {
     match grammar.expr(expr) {
         Expr::Bytes(_) | Expr::Class(_) => true,

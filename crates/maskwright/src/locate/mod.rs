@@ -1,11 +1,13 @@
-//! Where a text stands, in the terms of the grammar: which rules are open, which terminal, which terminals may follow, and which path in a JSON document.
+//! Locates the end of a text in its grammar: which rules and which terminal are open, which terminals may follow, and
+//! the path in a JSON document.
 //!
-//! A matcher cannot tell. It keeps what decides about the next byte and nothing else: rules that have nothing left to do are gone, parts that are regular are
-//! tables, and readings with the same future are one. So the text is read again, by the grammar itself ([`chart`]). That takes microseconds for each byte and is meant
-//! for people, logs and tools, not for every token.
+//! A matcher does not have this information. It keeps only what determines the next byte: rules that are nearly
+//! complete are dropped, regular parts are tables, and readings with the same future are merged. So the text is parsed
+//! again, by the grammar itself ([`chart`]). This takes microseconds for each byte and is meant for people, logs and
+//! tools, not for every token.
 //!
-//! A *terminal* is a piece that the grammar does not take apart: a literal, a character class or a repetition of one, a JSON string, an intersection, a complement,
-//! a token.
+//! A *terminal* is a piece that is not split further: a literal, a character class or a repetition of one, a JSON
+//! string, an intersection, a complement, or a token.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -28,8 +30,9 @@
 //!
 //! # What is exact
 //!
-//! The readings are those of the grammar. That keys and items differ and that required keys come is not looked at there; but a text that the constraint does not
-//! allow is refused, and a terminal is listed only if one of the bytes that may come next begins it.
+//! The readings are those of the grammar. They do not take into account that keys and items must differ, or that
+//! required keys must appear. But a text that the constraint does not allow is refused, and a terminal is listed only
+//! if one of the bytes that may come next begins it.
 
 mod chart;
 mod path;
@@ -48,7 +51,7 @@ pub use self::temperatures::Follower;
 pub use crate::compiled::Temperatures;
 use crate::{Category, Compiler, Constraint, Error, Options};
 
-/// What was written so far.
+/// The text so far, as bytes or as tokens.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -74,7 +77,7 @@ pub enum Written<'t> {
     Tokens(&'t [TokenId]),
 }
 
-/// Where a text stands.
+/// The location of a text's end in its grammar.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -94,25 +97,28 @@ pub enum Written<'t> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Location {
-    /// Bytes of the text; special tokens have none.
+    /// The length of the text in bytes. Special tokens have no bytes.
     pub bytes: usize,
-    /// The text is complete.
+    /// Whether the text is complete.
     pub complete: bool,
-    /// The JSON pointer of the value in which the text stands, if it stands in a JSON document. Between the members of an object or array that is the object or array.
+    /// The JSON pointer of the value that the text ends in, if it ends inside a JSON document. Between the members of
+    /// an object or array it is the pointer of that object or array.
     pub path: Option<String>,
-    /// How the text can be read.
+    /// The ways to read the text.
     pub readings: Vec<Reading>,
     /// The terminals that may begin here.
     pub next: Vec<Next>,
-    /// What rules with a capture have matched, in the order in which they ended. A text that can be read in several ways is read with alternatives in their order and parts as long as they may be.
+    /// The matches of rules with a capture, in the order in which they ended. If a text can be read in several ways,
+    /// alternatives are tried in order, and each part is as long as possible.
     pub captures: Vec<Match>,
-    /// The temperature that the innermost open rule wants, if one does; the greatest, if the next token may belong to several.
+    /// The temperature that the innermost open rule requests, if any. If the next token may belong to several rules, it
+    /// is the greatest.
     pub temperature: Option<f32>,
-    /// There are more readings or terminals than are listed.
+    /// Whether there are more readings or terminals than are listed.
     pub more: bool,
 }
 
-/// What a rule with a capture has matched.
+/// The match of a rule with a capture.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -135,11 +141,11 @@ pub struct Location {
 pub struct Match {
     /// The name of the capture.
     pub name: String,
-    /// The byte of the text at which it begins.
+    /// The byte of the text at which the match begins.
     pub begin: usize,
-    /// The byte behind it.
+    /// The byte after its end.
     pub end: usize,
-    /// Its text; special tokens have none.
+    /// The matched text. Special tokens have no text.
     pub text: Vec<u8>,
 }
 
@@ -165,13 +171,13 @@ pub struct Match {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reading {
-    /// The rules that are open, the outermost first.
+    /// The open rules, outermost first.
     pub rules: Vec<OpenRule>,
-    /// The terminal in which the text stands, if it has begun and may go on.
+    /// The terminal that the text ends in, if it has begun and may continue.
     pub terminal: Option<OpenTerminal>,
 }
 
-/// A rule that has begun and is not over.
+/// A rule that has begun and is not complete.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -194,11 +200,11 @@ pub struct Reading {
 pub struct OpenRule {
     /// Its name.
     pub name: String,
-    /// The byte of the text at which it began.
+    /// The byte of the text at which it begins.
     pub begin: usize,
 }
 
-/// A terminal that has begun and may go on.
+/// A terminal that has begun and may continue.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -218,15 +224,15 @@ pub struct OpenRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenTerminal {
-    /// How the grammar writes it.
+    /// Its notation in the grammar.
     pub notation: String,
-    /// The byte of the text at which it began.
+    /// The byte of the text at which it begins.
     pub begin: usize,
-    /// Bytes of it that were written.
+    /// The number of its bytes that were written.
     pub matched: usize,
-    /// Bytes of a literal.
+    /// The length of a literal in bytes; `None` for other terminals.
     pub length: Option<usize>,
-    /// It may end here.
+    /// Whether it may end here.
     pub may_end: bool,
 }
 
@@ -252,11 +258,11 @@ pub struct OpenTerminal {
 pub struct Next {
     /// The innermost rule that it belongs to.
     pub rule: String,
-    /// How the grammar writes it.
+    /// Its notation in the grammar.
     pub notation: String,
 }
 
-/// Why a text has no location.
+/// The reason why a text cannot be located.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -275,28 +281,28 @@ pub struct Next {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum LocateError {
-    /// The constraint is refused.
+    /// The constraint was refused.
     Constraint(Error),
     /// The constraint does not allow the text.
     Text {
-        /// The number of the token that is not allowed; 0 for a text.
+        /// The index of the token that is not allowed; 0 if the text is given as bytes.
         index: usize,
-        /// Why not.
+        /// The reason.
         error: MatchError,
     },
-    /// The grammar asks for ordinary tokens by number, so that a text does not say which tokens it was written with.
+    /// The grammar refers to ordinary tokens by number, so a text does not determine which tokens it was written with.
     Numbered,
-    /// There is too much to remember: the text is too long, or can be read in too many ways.
+    /// Too much must be remembered: the text is too long, or can be read in too many ways.
     TooLong {
-        /// Bytes and special tokens that were read.
+        /// The number of bytes and special tokens that were read.
         read: usize,
     },
-    /// A part of the grammar cannot stand by itself. This is a bug.
+    /// A part of the grammar cannot be compiled separately. This is a bug.
     Part(GrammarError),
 }
 
 impl LocateError {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub fn category(&self) -> Category {
         match self {
             Self::Constraint(error) => error.category(),
@@ -333,7 +339,7 @@ impl From<Error> for LocateError {
 }
 
 impl Compiler {
-    /// Where a text stands under a constraint.
+    /// Locates the end of a text under a constraint.
     pub fn locate(
         &self,
         constraint: &Constraint,
@@ -425,7 +431,7 @@ impl Compiler {
 }
 
 impl Location {
-    /// The same for programs.
+    /// Returns the same as JSON.
     pub fn json(&self) -> Value {
         let reading = |reading: &Reading| {
             let rules = reading.rules.iter().map(|rule| json!({"name": rule.name, "begin": rule.begin}));

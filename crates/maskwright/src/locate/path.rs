@@ -1,16 +1,17 @@
-//! The path of a place in a JSON document, from the document's text up to that place.
+//! Computes the JSON pointer of the end of a document's text.
 
 use super::chart::Unit;
 
-/// An object or array that is open.
+/// An open object or array.
 enum Open {
-    /// With the key of the member in which the text stands.
+    /// The key of the member that the text ends in, if any.
     Object(Option<String>),
-    /// With the number of items that are over, and whether the text stands in one.
+    /// The number of complete items, and whether the text ends inside an item.
     Array(usize, bool),
 }
 
-/// The JSON pointer of the value in which the text of a document stands; `None` if it contains what no document does.
+/// Returns the JSON pointer of the value that the text of a document ends in. Returns `None` if the text contains
+/// something that no document does.
 pub(super) fn pointer(document: &[Unit]) -> Option<String> {
     let mut open: Vec<Open> = Vec::new();
     let mut units = document.iter();
@@ -45,7 +46,7 @@ pub(super) fn pointer(document: &[Unit]) -> Option<String> {
             },
             b'"' => {
                 let Some(raw) = string(&mut units) else {
-                    // In the middle of a key nobody knows which one it will be.
+                    // Inside a key, it is not known yet which key it will be.
                     if !is_key {
                         enter(&mut open);
                     }
@@ -87,14 +88,14 @@ pub(super) fn pointer(document: &[Unit]) -> Option<String> {
     Some(pointer)
 }
 
-/// A value begins.
+/// Enters a value.
 fn enter(open: &mut [Open]) {
     if let Some(Open::Array(_, inside)) = open.last_mut() {
         *inside = true;
     }
 }
 
-/// A value is over.
+/// Leaves a value.
 fn leave(open: &mut [Open]) {
     match open.last_mut() {
         Some(Open::Object(key)) => *key = None,
@@ -103,7 +104,7 @@ fn leave(open: &mut [Open]) {
     }
 }
 
-/// A string behind its opening quote, quotes included; `None` if it is not over.
+/// Reads a string after its opening quote and returns it with quotes; `None` if it is not complete.
 fn string<'u>(units: &mut impl Iterator<Item = &'u Unit>) -> Option<Vec<u8>> {
     let mut raw = vec![b'"'];
     let mut is_escaped = false;

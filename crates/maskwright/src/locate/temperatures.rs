@@ -1,4 +1,4 @@
-//! The temperatures that the rules of a grammar want, token by token, for whoever draws the tokens.
+//! Follows the temperatures that the rules of a grammar request, token by token, for a sampler.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -19,8 +19,9 @@
 //! assert_eq!(follower.temperature(&matcher), Some(1.2));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//! This is what [`Compiler::locate`](crate::Compiler::locate) tells at the same place. The text is not read again for each token, and what no open rule needs is forgotten, so that a token
-//! takes microseconds for each of its bytes, however long the text is.
+//! The result is the same as that of [`Compiler::locate`](crate::Compiler::locate). But the text is not read again for
+//! each token, and data that no open rule needs is dropped, so that a token takes microseconds for each of its bytes,
+//! however long the text is.
 
 use core::fmt;
 use std::sync::Arc;
@@ -34,26 +35,27 @@ use super::chart::{Chart, Memory, Unit};
 use crate::Error;
 use crate::compiled::Temperatures;
 
-/// How much is remembered before it is looked for what can be forgotten.
+/// The number of entries from which on unneeded entries are dropped.
 const TIDY: usize = 4_096;
-/// How much may be left then.
+/// The maximum number of entries that may remain after that.
 const MOST: usize = 100_000;
 
-/// Follows one text beside its matcher, and tells the temperature of the next token. A clone is independent.
+/// Follows one text in parallel with its matcher, and reports the temperature for the next token. A clone is
+/// independent.
 #[derive(Clone)]
 pub struct Follower {
     chart: Chart,
     vocabulary: Arc<Vocabulary>,
-    /// How much may be remembered before it is looked for what can be forgotten.
+    /// The number of entries at which unneeded entries are dropped next.
     tidy: usize,
 }
 
 impl Follower {
-    /// Follows a text from its beginning.
+    /// Creates a follower at the beginning of a text.
     ///
     /// # Errors
     ///
-    /// If the grammar asks for ordinary tokens by number ([`LocateError::Numbered`]).
+    /// Fails if the grammar refers to ordinary tokens by number ([`LocateError::Numbered`]).
     pub fn new(of: &Temperatures) -> Result<Self, LocateError> {
         let vocabulary = of.library.vocabulary();
         if resolve(&of.grammar, vocabulary).map_err(Error::Compile)?.needs_numbers {
@@ -64,11 +66,11 @@ impl Follower {
         Ok(Self { chart, vocabulary: vocabulary.clone(), tidy: TIDY })
     }
 
-    /// Takes a token that the matcher has taken, too.
+    /// Accepts a token that the matcher has accepted, too.
     ///
     /// # Errors
     ///
-    /// If the text can be read in so many ways that there is too much to remember ([`LocateError::TooLong`]).
+    /// Fails if the text can be read in so many ways that there is too much to remember ([`LocateError::TooLong`]).
     pub fn accept(&mut self, token: TokenId) -> Result<(), LocateError> {
         for unit in Unit::of(token, &self.vocabulary) {
             self.chart.read(&[unit])?;
@@ -79,13 +81,14 @@ impl Follower {
             if self.chart.entries() > MOST {
                 return Err(LocateError::TooLong { read: self.chart.position() });
             }
-            // So that forgetting takes no more time than remembering.
+            // Doubling the threshold keeps the cost of dropping entries below that of adding them.
             self.tidy = (2 * self.chart.entries()).max(TIDY);
         }
         Ok(())
     }
 
-    /// The temperature that the innermost open rule wants, if one does; the greatest, if the next token may belong to several. The matcher must stand where the text stands.
+    /// Returns the temperature that the innermost open rule requests, if any. If the next token may belong to several
+    /// rules, it is the greatest. The matcher must have accepted the same text.
     pub fn temperature(&self, matcher: &Matcher) -> Option<f32> {
         self.chart.temperature(matcher.next_bytes()).map(Temperature::value)
     }

@@ -1,14 +1,14 @@
-//! What is compiled, what is on its way and what has failed, by key: a plain table under one lock.
+//! The table of constraints that are compiled, being compiled, or failed, by key, under one lock.
 //!
 //! ```text
 //!   key (backend, options, constraint) ─┐
 //!   key (the same, other white space)  ─┴─▶ slot ─▶ flying │ ready │ failed
 //! ```
-//! A *slot* is one constraint. The key with which it was asked for leads to it, and so does the key of its canonical form, so that a schema
-//! is found however it is laid out. Finding it by the text that came costs a hash of the text and a comparison; the canonical
-//! form is worked out only when that finds nothing.
+//! A *slot* is one constraint. It is found by the key that requested it, and by the key of its canonical form, so that
+//! a schema is found regardless of its white space. A lookup by the original text costs a hash of the text and a
+//! comparison; the canonical form is computed only if that fails.
 //!
-//! Which slots go when there are too many bytes is decided here too ([`Cache::evict`]); when, is decided by the service.
+//! [`Cache::evict`] decides which slots are removed if there are too many bytes; the service decides when.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -22,20 +22,21 @@ use super::sync::Arc;
 use super::{Error, Flight, Result, Seat};
 use crate::statistics::Lookup;
 
-/// How many keys lead to one slot. Further ways to write a schema are still found, by its canonical form.
+/// The maximum number of keys that lead to one slot. Further spellings of a schema are still found by its canonical
+/// form.
 const KEYS: usize = 8;
-/// What a slot and a key take besides their contents, roughly.
+/// The approximate size of a slot and of a key without their contents.
 const SLOT_BYTES: usize = 256;
 const KEY_BYTES: usize = 128;
 
-/// The table.
+/// The cache.
 pub(crate) struct Cache {
     keys: HashTable<Entry>,
     slots: HashMap<SlotId, Slot>,
-    /// Bytes of all slots, their keys included.
+    /// The total size of all slots, including their keys.
     bytes: usize,
     next: u64,
-    /// Counts uses.
+    /// A counter that increases with every use.
     clock: u64,
     failures_for: Duration,
 }
@@ -51,17 +52,17 @@ struct Slot {
     /// The hashes of the keys that lead here.
     keys: Vec<u64>,
     key_bytes: usize,
-    /// Bytes of what is here, without the keys.
+    /// The size of the content in bytes, without the keys.
     bytes: usize,
     used: u64,
 }
 
 enum State {
-    /// Empty only while it changes hands.
+    /// `None` only for a moment, until [`board`] creates a flight.
     Flying(Option<Arc<Flight>>),
     Ready {
         compiled: Arc<CompiledConstraint>,
-        /// How often the backend had begun anew when this was compiled.
+        /// How often the backend had been renewed when this was compiled.
         generation: u64,
     },
     Failed {
@@ -70,11 +71,11 @@ enum State {
     },
 }
 
-/// What the table says about a key.
+/// The result of a lookup.
 pub(crate) enum Found {
     Ready(Arc<CompiledConstraint>),
     Failed(Error),
-    /// It is on its way. If the flight is new, somebody has to see to it that the work is done.
+    /// It is being compiled. If the flight is new, the caller must queue the work.
     Flying {
         seat: Seat,
         slot: SlotId,
@@ -98,12 +99,13 @@ impl Cache {
         Self { keys: HashTable::new(), slots: HashMap::new(), bytes: 0, next: 0, clock: 0, failures_for }
     }
 
-    /// The slot that a key leads to.
+    /// Returns the slot that a key leads to.
     pub(crate) fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<SlotId> {
         self.keys.find(hash, |entry| key.is(&entry.key)).map(|entry| entry.slot)
     }
 
-    /// The first key of everything that is ready, least recently used first. That is the canonical one where there is one, so that processes agree on it however a schema was laid out.
+    /// Returns one key of each compiled constraint, least recently used first. It is the canonical key if there is one,
+    /// so that processes agree on it regardless of a schema's white space.
     pub(crate) fn ready(&self, backend: usize) -> Vec<Key> {
         let mut ready = Vec::new();
         for entry in self.keys.iter().filter(|entry| entry.key.backend == backend) {
@@ -115,12 +117,12 @@ impl Cache {
             }
         }
         ready.sort_unstable_by_key(|(used, slot, _)| (*used, *slot));
-        // Two keys of one slot with one hash.
+        // Removes further keys of the same slot.
         ready.dedup_by_key(|(_, slot, _)| *slot);
         ready.into_iter().map(|(_, _, key)| key.clone()).collect()
     }
 
-    /// A new slot, without keys.
+    /// Adds a new slot without keys.
     pub(crate) fn add(&mut self) -> SlotId {
         let id = SlotId(self.next);
         self.next += 1;
@@ -131,7 +133,7 @@ impl Cache {
         id
     }
 
-    /// Lets a key lead to a slot, unless it leads somewhere already.
+    /// Makes a key lead to a slot, unless it already leads to one.
     pub(crate) fn lead(&mut self, hash: u64, key: KeyRef<'_>, id: SlotId) {
         if self.find(hash, key).is_some() {
             return;
@@ -144,8 +146,8 @@ impl Cache {
         self.keys.insert_unique(hash, Entry { hash, key: key.to_key(), slot: id }, |entry| entry.hash);
     }
 
-    /// What is in a slot: something to use, or a seat in the flight that brings it. Does not fail for a slot that was found or
-    /// added under the same lock.
+    /// Returns the content of a slot, or a seat in the flight that compiles it. Returns `None` only if the slot does
+    /// not exist; a slot that was found or added under the same lock does.
     pub(crate) fn take(&mut self, id: SlotId) -> Option<Found> {
         self.clock += 1;
         let slot = self.slots.get_mut(&id)?;
@@ -163,7 +165,8 @@ impl Cache {
         Some(Found::Flying { seat, slot: id, is_new })
     }
 
-    /// Writes down how a flight ended, if the slot still waits for it. `generation` belongs to what was compiled.
+    /// Stores the outcome of a flight, if the slot still waits for it. `generation` is the backend's generation at
+    /// which it was compiled.
     pub(crate) fn settle(&mut self, id: SlotId, flight: &Arc<Flight>, outcome: &Result, generation: u64) {
         let Some(slot) = self.waiting(id, flight) else { return };
         let (state, bytes) = match outcome {
@@ -177,7 +180,7 @@ impl Cache {
         self.bytes = self.bytes - before + SLOT_BYTES + bytes;
     }
 
-    /// Forgets a slot that waits for this flight, because it will not land.
+    /// Removes a slot that waits for this flight, because the flight was abandoned.
     pub(crate) fn forget(&mut self, id: SlotId, flight: &Arc<Flight>) {
         if self.waiting(id, flight).is_some() {
             self.remove(id);
@@ -192,7 +195,7 @@ impl Cache {
         self.slots.get_mut(&id).filter(is_it)
     }
 
-    /// The compiled constraint in a slot.
+    /// Returns the compiled constraint in a slot.
     pub(crate) fn compiled(&self, id: SlotId) -> Option<Arc<CompiledConstraint>> {
         match &self.slots.get(&id)?.state {
             State::Ready { compiled, .. } => Some(compiled.clone()),
@@ -200,7 +203,7 @@ impl Cache {
         }
     }
 
-    /// Notes how many bytes a compiled constraint holds now.
+    /// Updates the size of a compiled constraint.
     pub(crate) fn measured(&mut self, id: SlotId, bytes: usize) {
         if let Some(slot) = self.slots.get_mut(&id)
             && matches!(slot.state, State::Ready { .. })
@@ -210,9 +213,9 @@ impl Cache {
         }
     }
 
-    /// Takes out slots that nobody uses until at least `bytes` are free: those of backends that have begun anew since first, because they
-    /// keep more alive than themselves, then those that were not asked for the longest. `generations` has that of each backend.
-    /// What was taken out is for the caller to drop, without the lock.
+    /// Removes unused slots until at least `bytes` are free. Slots of an outdated backend generation go first, because
+    /// they keep shared data alive; then the least recently used ones. `generations` is the current generation of each
+    /// backend. The caller drops the removed constraints, without holding the lock.
     pub(crate) fn evict(&mut self, bytes: usize, generations: &[u64]) -> Vec<Evicted> {
         let mut idle: Vec<(bool, u64, SlotId)> = Vec::new();
         #[expect(clippy::iter_over_hash_type, reason = "they are sorted below")]
@@ -231,7 +234,7 @@ impl Cache {
         let target = self.bytes.saturating_sub(bytes);
         let mut evicted = Vec::new();
         for (is_current, _, id) in idle {
-            // All of an old generation go together: the last one frees what they share.
+            // All slots of an outdated generation are removed together: the last one frees their shared data.
             if is_current && self.bytes <= target {
                 break;
             }
@@ -240,7 +243,7 @@ impl Cache {
         evicted
     }
 
-    /// Takes out everything but what is on its way.
+    /// Removes everything except slots that are being compiled.
     pub(crate) fn clear(&mut self) -> Vec<Evicted> {
         let is_settled =
             |(id, slot): (&SlotId, &Slot)| (!matches!(slot.state, State::Flying(_))).then_some(*id);
@@ -257,7 +260,7 @@ impl Cache {
             }
         }
         self.bytes -= slot.bytes + slot.key_bytes;
-        // A table that was large for a while would stay so.
+        // Shrinks the table, since a hash table keeps its capacity otherwise.
         if self.keys.capacity() > 1_024 && self.keys.len() * 8 < self.keys.capacity() {
             self.keys.shrink_to(self.keys.len() * 2, |entry| entry.hash);
         }
@@ -276,7 +279,7 @@ impl Cache {
     }
 }
 
-/// A constraint that is no longer in the cache. Dropping it frees its memory, unless somebody uses it.
+/// A constraint that was removed from the cache. Dropping it frees its memory, unless it is still in use.
 pub(crate) struct Evicted {
     _compiled: Arc<CompiledConstraint>,
 }

@@ -1,4 +1,4 @@
-//! A compiled constraint in use, and matchers that count what they do.
+//! Compiled constraints in use, and matchers that count their work.
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::backend::{Compiled, Matching, Status};
 use crate::statistics::{Counters, Tally};
 use crate::{Kind, Remarks};
 
-/// A compiled constraint. As long as somebody holds it, or one of its matchers, the cache keeps it.
+/// A compiled constraint. The cache keeps it as long as it, or one of its matchers, is in use.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -42,11 +42,11 @@ pub struct CompiledConstraint {
     slot: SlotId,
     counters: Arc<Counters>,
     service: Weak<Shared>,
-    /// Whether it was matched since its bytes were measured.
+    /// Whether it was matched since its size was last measured.
     has_grown: AtomicBool,
 }
 
-/// What is known about one compile.
+/// A report about one compilation.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -69,13 +69,13 @@ pub struct CompiledConstraint {
 pub struct Report {
     /// The language of the constraint.
     pub kind: Kind,
-    /// How long it waited until a worker took it up, because all of them were at other constraints.
+    /// How long it waited for a worker.
     pub waited: Duration,
-    /// How long it took, from the moment a worker took it up.
+    /// How long it took after a worker had started it.
     pub time: Duration,
     /// See [`Compiled::states`].
     pub states: usize,
-    /// Bytes that it held right after it was compiled.
+    /// The number of bytes that it held right after compilation.
     pub bytes: usize,
 }
 
@@ -91,7 +91,7 @@ impl CompiledConstraint {
         Self { inner, report, backend, slot, counters, service, has_grown: AtomicBool::new(false) }
     }
 
-    /// A matcher at the beginning of a text.
+    /// Returns a matcher at the beginning of a text.
     pub fn matcher(self: &Arc<Self>) -> Matcher {
         Matcher {
             inner: self.inner.clone().start(),
@@ -100,17 +100,17 @@ impl CompiledConstraint {
         }
     }
 
-    /// What is known about its compile.
+    /// Returns the report about its compilation.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// What was remarked about the constraint; see [`Compiled::remarks`].
+    /// Returns the remarks about the constraint; see [`Compiled::remarks`].
     pub fn remarks(&self) -> &Remarks {
         self.inner.remarks()
     }
 
-    /// What the backend made of the constraint.
+    /// Returns the constraint as the backend compiled it.
     pub fn inner(&self) -> &Arc<dyn Compiled> {
         &self.inner
     }
@@ -119,12 +119,12 @@ impl CompiledConstraint {
         self.backend
     }
 
-    /// Whether it has grown since the last time this was asked.
+    /// Whether it has grown since the last call.
     pub(crate) fn take_grown(&self) -> bool {
         self.has_grown.swap(false, Ordering::Relaxed)
     }
 
-    /// Tells the service that texts were matched, so that it measures again.
+    /// Informs the service that texts were matched, so that it measures the constraint again.
     fn grown(&self) {
         if !self.has_grown.swap(true, Ordering::Relaxed)
             && let Some(service) = self.service.upgrade()
@@ -140,7 +140,7 @@ impl fmt::Debug for CompiledConstraint {
     }
 }
 
-/// One text being written, counted in the service's [statistics](super::Service::statistics).
+/// The matcher for one text. Its work is counted in the service's [statistics](super::Service::statistics).
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -173,22 +173,22 @@ impl Matcher {
         self.counted(|inner| inner.fill_mask(words))
     }
 
-    /// Writes what differs from the mask that is there; see [`Matching::update_mask`].
+    /// Writes only the differences from the mask that is already in `words`; see [`Matching::update_mask`].
     pub fn update_mask(&mut self, words: &mut [u32], row: &mut MaskRow) -> Result<bool, MatchError> {
         self.counted(|inner| inner.update_mask(words, row))
     }
 
-    /// The mask by reference; see [`Matching::mask_words`].
+    /// Returns the mask by reference; see [`Matching::mask_words`].
     pub fn mask_words(&mut self) -> Result<&[u32], MatchError> {
         self.counted(|inner| inner.mask_words())
     }
 
-    /// The mask by reference, and whether it may be another one than before; see [`Matching::borrow_mask`].
+    /// Returns the mask by reference, and whether it may have changed; see [`Matching::borrow_mask`].
     pub fn borrow_mask(&mut self) -> Result<(&[u32], bool), MatchError> {
         self.counted(|inner| inner.borrow_mask())
     }
 
-    /// A mask, which is counted, and now and then timed.
+    /// Computes a mask, counts it, and times some of them.
     fn counted<'m, R: 'm>(&'m mut self, mask: impl FnOnce(&'m mut dyn Matching) -> R) -> R {
         let Self { inner, tally, constraint } = self;
         if !tally.mask() {
@@ -203,7 +203,7 @@ impl Matcher {
         result
     }
 
-    /// Takes a token; see [`Matching::accept`].
+    /// Accepts a token; see [`Matching::accept`].
     pub fn accept(&mut self, token: TokenId) -> Result<(), MatchError> {
         let result = self.inner.accept(token);
         if result.is_ok() {
@@ -212,17 +212,17 @@ impl Matcher {
         result
     }
 
-    /// Undoes the last steps: tokens, the end included, and bytes that were accepted at once.
+    /// Undoes the last steps. A step is a token (an end token counts, too) or one call that accepted bytes.
     pub fn rollback(&mut self, steps: usize) -> Result<(), MatchError> {
         self.inner.rollback(steps)
     }
 
-    /// Back to the beginning of the text.
+    /// Returns to the beginning of the text.
     pub fn reset(&mut self) {
         self.inner.reset();
     }
 
-    /// An independent matcher at the same place.
+    /// Returns an independent matcher in the same state.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self {
@@ -232,18 +232,18 @@ impl Matcher {
         }
     }
 
-    /// Where the text stands.
+    /// Returns whether the text is complete, and whether it can continue.
     pub fn status(&mut self) -> Status {
         self.inner.status()
     }
 
-    /// Whether one token may come next, without working out the whole mask; see [`Matching::allows`].
+    /// Checks whether one token may come next, without computing the whole mask; see [`Matching::allows`].
     pub fn allows(&mut self, token: TokenId) -> Result<bool, MatchError> {
         self.inner.allows(token)
     }
 
-    /// Keeps of some candidates, such as the likeliest tokens of a model, those that may come next: for a short list much
-    /// less work than a mask. After an error all of them are still there.
+    /// Removes the tokens that may not come next from a list of candidates, such as the model's most likely tokens. For
+    /// a short list this is much less work than a mask. After an error the list is unchanged.
     pub fn retain_allowed(&mut self, candidates: &mut Vec<TokenId>) -> Result<(), MatchError> {
         let allowed: Vec<bool> =
             candidates.iter().map(|token| self.inner.allows(*token)).collect::<Result<_, _>>()?;
@@ -252,7 +252,8 @@ impl Matcher {
         Ok(())
     }
 
-    /// How many of some tokens, from the first on, could be taken one after the other. Nothing has changed, and nothing is counted.
+    /// Returns how many of these tokens, from the first on, could be accepted one after the other. The matcher does not
+    /// change, and nothing is counted.
     pub fn validate(&mut self, tokens: &[TokenId]) -> Result<usize, MatchError> {
         let mut taken = 0;
         let mut result = Ok(());
@@ -269,7 +270,7 @@ impl Matcher {
         result.map(|()| taken)
     }
 
-    /// Works out masks that may be asked for after the next token, until a moment: something to do while a model thinks.
+    /// Computes masks that may be needed after the next token, until `until`. Call it while the model computes.
     pub fn prepare(&self, until: Instant) -> Prepared {
         let prepared = self.inner.prepare(&mut || Instant::now() < until);
         self.constraint.counters.prepared(prepared.masks);
@@ -277,24 +278,26 @@ impl Matcher {
         prepared
     }
 
-    /// Has a worker of the service do that, if one is idle and the [settings](super::Settings::prepare) allow it. Returns at once, and says whether there was one.
+    /// Lets an idle worker of the service do that, if there is one and the [settings](super::Settings::prepare) allow
+    /// it. Returns at once, and returns whether there was one.
     pub fn prepare_soon(&self) -> bool {
         let service = self.constraint.service.upgrade();
         service.is_some_and(|service| service.prepare_soon(|| self.fork()))
     }
 
-    /// What the backend gave, for what only it can do; see [`Matching::as_engine`]. What is done there is not counted.
+    /// Returns the backend's matcher, for features that only it has; see [`Matching::as_engine`]. Its use is not
+    /// counted.
     pub fn inner(&mut self) -> &mut dyn Matching {
         &mut *self.inner
     }
 
-    /// The constraint that is matched.
+    /// Returns the constraint that is matched.
     pub fn constraint(&self) -> &Arc<CompiledConstraint> {
         &self.constraint
     }
 }
 
-/// Adds what a matcher has counted to what is counted for its constraint.
+/// Adds the counts of a matcher to those of its constraint.
 fn report(tally: &mut Tally, constraint: &CompiledConstraint, computed: u64) {
     tally.report(&constraint.counters, computed);
     constraint.grown();

@@ -1,10 +1,10 @@
-//! When the service has no compiled constraint to give.
+//! The errors of requests to the service.
 
 use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-/// Why a request got nothing. Cheap to clone: it is kept for those who ask again.
+/// The reason why a request failed. It is cheap to clone, because the cache keeps it for repeated requests.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -25,36 +25,36 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The constraint is wrong, or the backend cannot do it.
+    /// The constraint is invalid, or the backend does not support it.
     Refused(Arc<crate::Error>),
     /// Compiling took longer than [`Settings::timeout`](super::Settings::timeout).
     TooLong {
-        /// How long it may take.
+        /// The time limit.
         limit: Duration,
     },
     /// The compiled constraint holds more than [`Settings::memory`](super::Settings::memory).
     TooLarge {
-        /// How many bytes it holds.
+        /// The number of bytes that it holds.
         bytes: usize,
-        /// How many it may.
+        /// The maximum number of bytes.
         limit: usize,
     },
     /// The text of the constraint is too long to be compiled within [`Settings::memory`](super::Settings::memory).
     TooMuchText {
-        /// How many bytes it has.
+        /// The length of the text in bytes.
         bytes: usize,
-        /// How many it may have.
+        /// The maximum length in bytes.
         limit: usize,
     },
-    /// The backend panicked: a bug of it, and of no concern to other requests.
+    /// The backend panicked. This is a bug in the backend, and does not affect other requests.
     Panicked {
-        /// What it said.
+        /// The panic message.
         message: Arc<str>,
     },
-    /// More requests wait than [`Settings::queue`](super::Settings::queue) allows, or their texts are larger than
-    /// [`Settings::budget`](super::Settings::budget).
+    /// More requests are waiting than [`Settings::queue`](super::Settings::queue) allows, or their texts are larger
+    /// than [`Settings::budget`](super::Settings::budget).
     Busy {
-        /// How many may wait.
+        /// The maximum number of waiting requests.
         limit: usize,
     },
     /// The service was closed before the constraint was compiled.
@@ -62,7 +62,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The constraint's own fault, if it is that.
+    /// Returns the compiler's error if the constraint itself was refused.
     pub fn refusal(&self) -> Option<&crate::Error> {
         match self {
             Self::Refused(error) => Some(error),
@@ -70,7 +70,7 @@ impl Error {
         }
     }
 
-    /// What it takes to remember it.
+    /// Returns the approximate number of bytes that it holds.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Refused(error) => size_of::<crate::Error>() + error.to_string().len(),

@@ -1,6 +1,6 @@
-//! One piece of work, and everybody who waits for it.
+//! A flight: one piece of work, and all requests that wait for it.
 //!
-//! Equal requests that come while the work is under way take a seat in the same *flight*:
+//! Equal requests that arrive while the work is in progress take a seat in the same *flight*:
 //!
 //! ```text
 //!   board ──▶ seat ─┐                         ┌─▶ seat: the outcome
@@ -9,13 +9,14 @@
 //!                          └─ the last seat is left before: abandoned
 //! ```
 //!
-//! Two rules keep it right, and both are decided under the flight's lock:
+//! Two rules keep this correct, and both are enforced under the flight's lock:
 //!
-//! 1. A flight lands once, and everybody who holds a seat, and everybody who takes one later, sees the same outcome.
-//! 2. A flight that nobody waits for is abandoned for good: nobody can take a seat in it any more, and who comes later
-//!    begins a new one. So nobody waits for work that was told to stop.
+//! 1. A flight lands once. All seats, including those taken later, see the same outcome.
+//! 2. A flight without seats is abandoned for good: no seat can be taken in it any more, and a later request starts a
+//!    new flight. So no request waits for cancelled work.
 //!
-//! This file takes its lock from the module above, so that `tests/maskwright/flight.rs` can run every interleaving of it with loom's.
+//! This file takes its lock type from the module above, so that `tests/maskwright/flight.rs` can run all interleavings
+//! with loom's lock.
 
 use std::collections::HashMap;
 use std::task::Waker;
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use super::sync::{Arc, Condvar, Mutex, MutexGuard, lock, wait_timeout};
 
-/// One piece of work that ends with a `T`. The cargo is whatever those who wait and those who work have to share.
+/// A piece of work whose result is a `T`. The cargo is data that waiters and workers share.
 pub(crate) struct Flight<T, C> {
     cargo: C,
     state: Mutex<State<T>>,
@@ -35,19 +36,19 @@ struct State<T> {
     /// The number of the next seat.
     next: u64,
     outcome: Option<T>,
-    /// Whom to tell, by the number of the seat.
+    /// The wakers to call, by seat number.
     wakers: HashMap<u64, Waker>,
     functions: Vec<Box<dyn FnOnce(T) + Send>>,
 }
 
-/// A place in a flight. It counts until it is [left](Seat::leave), which its owner has to do.
+/// A place in a flight. It counts until its owner [leaves](Seat::leave) it.
 pub(crate) struct Seat<T, C> {
     flight: Arc<Flight<T, C>>,
     number: u64,
 }
 
-/// Takes a seat in the flight that is under way, or in a new one if there is none, or if it was abandoned. The caller holds the
-/// lock of the place where the flight is written down. The answer's second part says whether the flight is new.
+/// Takes a seat in the current flight, or in a new one if there is none or it was abandoned. The caller holds the lock
+/// of the slot that stores the flight. The second result is whether the flight is new.
 pub(crate) fn board<T: Clone, C: Default>(under_way: &mut Option<Arc<Flight<T, C>>>) -> (Seat<T, C>, bool) {
     if let Some(seat) = under_way.as_ref().and_then(Flight::join) {
         return (seat, false);
@@ -63,7 +64,7 @@ impl<T: Clone, C> Flight<T, C> {
         &self.cargo
     }
 
-    /// A seat, unless the flight was abandoned.
+    /// Takes a seat, unless the flight was abandoned.
     fn join(self: &Arc<Self>) -> Option<Seat<T, C>> {
         let mut state = self.lock();
         if state.seats == 0 && state.outcome.is_none() {
@@ -75,14 +76,14 @@ impl<T: Clone, C> Flight<T, C> {
         Some(Seat { flight: self.clone(), number })
     }
 
-    /// Whether nobody waits any more, so that the work may be dropped.
+    /// Whether no request waits any more, so that the work may be dropped.
     pub(crate) fn is_abandoned(&self) -> bool {
         let state = self.lock();
         state.seats == 0 && state.outcome.is_none()
     }
 
-    /// Ends the flight and tells everybody. Only the first call counts. Functions run here, on the thread of the caller; a
-    /// panic of one is caught, because the others have a right to be told.
+    /// Ends the flight and notifies all waiters. Only the first call has an effect. Functions run here, on the caller's
+    /// thread; if one panics, the panic is caught, so that the others are still called.
     pub(crate) fn land(&self, outcome: &T) {
         let mut state = self.lock();
         if state.outcome.is_some() {
@@ -110,12 +111,12 @@ impl<T: Clone, C> Seat<T, C> {
         &self.flight
     }
 
-    /// The outcome, if there is one yet.
+    /// Returns the outcome, if the flight has landed.
     pub(crate) fn outcome(&self) -> Option<T> {
         self.flight.lock().outcome.clone()
     }
 
-    /// Waits for the outcome, for ever or until a moment.
+    /// Waits for the outcome, without a time limit or until `until`.
     pub(crate) fn wait(&self, until: Option<Instant>) -> Option<T> {
         let mut state = self.flight.lock();
         loop {
@@ -130,7 +131,7 @@ impl<T: Clone, C> Seat<T, C> {
         }
     }
 
-    /// The outcome, or a promise to wake somebody when it is there. A seat has one such promise, the latest.
+    /// Returns the outcome, or registers a waker to be called when it is there. A seat has one waker, the latest.
     pub(crate) fn outcome_or_wake(&self, waker: &Waker) -> Option<T> {
         let mut state = self.flight.lock();
         if state.outcome.is_none() {
@@ -139,8 +140,8 @@ impl<T: Clone, C> Seat<T, C> {
         state.outcome.clone()
     }
 
-    /// Has a function called with the outcome: at once if it is there, otherwise on landing. The function takes over the seat,
-    /// which is never left.
+    /// Calls a function with the outcome: at once if the flight has landed, otherwise when it lands. The function takes
+    /// over the seat, which is never left.
     pub(crate) fn call(self, function: Box<dyn FnOnce(T) + Send>) {
         let mut state = self.flight.lock();
         let Some(outcome) = state.outcome.clone() else {
@@ -151,7 +152,7 @@ impl<T: Clone, C> Seat<T, C> {
         function(outcome);
     }
 
-    /// Gives the seat up. Says whether that abandoned the flight.
+    /// Gives up the seat. Returns whether that abandoned the flight.
     pub(crate) fn leave(&self) -> bool {
         let mut state = self.flight.lock();
         state.wakers.remove(&self.number);

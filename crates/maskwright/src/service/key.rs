@@ -1,4 +1,4 @@
-//! What a constraint is found by, and the number of the slot that it is found in.
+//! The keys of the cache, and the ids of its slots.
 
 use core::hash::BuildHasher;
 
@@ -7,16 +7,16 @@ use hashbrown::DefaultHashBuilder;
 use super::sync::Arc;
 use crate::{Constraint, Options};
 
-/// What a constraint is known by.
+/// The key of a constraint in the cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
-    /// The number of the backend, which stands for its vocabulary.
+    /// The number of the backend, which implies its vocabulary.
     pub(crate) backend: usize,
     pub(crate) options: Arc<Options>,
     pub(crate) constraint: Constraint,
 }
 
-/// A key that is looked for.
+/// A key to look up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyRef<'k> {
     pub(crate) backend: usize,
@@ -24,12 +24,12 @@ pub(crate) struct KeyRef<'k> {
     pub(crate) constraint: &'k Constraint,
 }
 
-/// The number of a slot. Numbers are never used twice.
+/// The id of a slot. Ids are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SlotId(pub(super) u64);
 
 impl KeyRef<'_> {
-    /// The hash under which it is kept. The options were hashed before.
+    /// Returns the hash of the key. `options` is the precomputed hash of the options.
     pub(crate) fn hash(&self, options: u64, hasher: &DefaultHashBuilder) -> u64 {
         hasher.hash_one((self.backend, options, self.constraint))
     }

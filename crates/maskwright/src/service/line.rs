@@ -1,39 +1,40 @@
-//! The line of compiles that wait for a worker: short texts do not stand behind long ones.
+//! The queue of compilations that wait for a worker. Short texts do not have to wait for many long ones.
 //!
 //! ```text
 //!   short texts  a b c d e …  ─┐
 //!                              ├─▶ a b c X d e f Y …   one in four is a long text, if there is one
 //!   long texts   X Y …        ─┘
 //! ```
-//! How long a compile will take is not known before, but a text of a hundred kilobytes takes a hundred times as long as a
-//! usual one, and a burst of such texts would keep all others waiting. Neither kind can keep the other from its turn for ever.
+//! The duration of a compilation is not known in advance, but a text of a hundred kilobytes takes a hundred times as
+//! long as a usual one, and a burst of such texts would delay all others. With turns, neither kind can starve the
+//! other.
 
 use std::collections::VecDeque;
 
 use super::flight::Flight;
 use super::sync::Arc;
 
-/// From so many bytes on a text is long.
+/// The length in bytes from which on a text is long.
 const LONG: usize = 8 << 10;
-/// One in so many is a long text.
+/// One in this many turns takes a long text.
 const TURNS: usize = 4;
 
-/// What has to be known of those in the line.
+/// A waiting job, as the line needs to know it.
 pub(super) trait Waits {
     type Outcome;
     type Cargo;
 
-    /// Bytes of its text.
+    /// Returns the length of its text in bytes.
     fn bytes(&self) -> usize;
 
     fn flight(&self) -> &Arc<Flight<Self::Outcome, Self::Cargo>>;
 }
 
-/// The line. The first of each kind goes first.
+/// The queue. Jobs of the same kind are first in, first out.
 pub(super) struct Line<J> {
     short: VecDeque<J>,
     long: VecDeque<J>,
-    /// Bytes of all texts.
+    /// The total length of all texts in bytes.
     bytes: usize,
     turn: usize,
 }
@@ -63,7 +64,7 @@ impl<J: Waits> Line<J> {
         Some(job)
     }
 
-    /// Takes out the one with this flight.
+    /// Removes the job with this flight.
     pub(super) fn remove(&mut self, flight: &Arc<Flight<J::Outcome, J::Cargo>>) {
         for jobs in [&mut self.short, &mut self.long] {
             let at = jobs.iter().position(|job| Arc::ptr_eq(job.flight(), flight));

@@ -1,4 +1,5 @@
-//! Constraints for a whole server: each compiled once, in time, within a memory budget, and counted.
+//! A service that compiles constraints for a whole server: each only once, with a time limit and a memory budget, and
+//! with statistics.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -26,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # How a request goes
+//! # The path of a request
 //!
 //! ```text
 //!   request ─▶ cache ─┬─ ready ──────────────▶ compiled ─▶ matchers
@@ -34,21 +35,24 @@
 //!                     ├─ on its way ─▶ seat ─┐
 //!                     └─ unknown ─▶ seat ─▶ queue ─▶ worker ─▶ backend ─▶ lands
 //! ```
-//! The cache holds what is on its way as well as what is there, so equal requests share one compilation (`flight.rs`). Equal means: the same
-//! kind, text, [`Options`] and backend, where schemas may differ in white space.
+//! The cache also holds constraints that are being compiled, so equal requests share one compilation (`flight.rs`).
+//! Requests are equal if they have the same kind, text, [`Options`] and backend; the text of schemas may differ in
+//! white space.
 //!
 //! # Memory
 //!
-//! [`Settings::budget`] bounds everything that is kept between requests: compiled constraints with the masks that they have learnt,
-//! what constraints of one vocabulary share, the texts by which they are found, remembered failures. All of it grows while texts are
-//! matched, so it is measured again after matching, by a worker. When there is too much, constraints go, least recently used first, but never one that
-//! is in use; and when what is shared takes more than half, the backend begins a new library, and constraints of the old one go
-//! first, because the last of them frees it. The vocabulary itself is not part of the budget.
+//! [`Settings::budget`] limits everything that is kept between requests: compiled constraints with their cached masks,
+//! the data that constraints of one vocabulary share, the texts that they are found by, and remembered failures. All of
+//! it grows while texts are matched, so a worker measures it again after matching. If there is too much, the least
+//! recently used constraints are removed, but never one that is in use. If the shared data exceeds half of the budget,
+//! the backend starts a new library, and constraints of the old library are removed first, because the last of them
+//! frees it. The vocabulary itself does not count.
 //!
-//! # What can go wrong
+//! # Failures
 //!
-//! A constraint that is wrong, too slow, too large or that makes a backend panic is an [`Error`] of those who asked for it, and of nobody else. It is
-//! remembered for [`Settings::failures_for`], so that asking again costs nothing.
+//! If a constraint is invalid, too slow, too large, or makes the backend panic, the requests for it get an [`Error`];
+//! no other request is affected. The failure is remembered for [`Settings::failures_for`], so that repeated requests
+//! cost nothing.
 
 mod cache;
 mod compiled;
@@ -89,8 +93,8 @@ use crate::statistics::{CacheStatistics, Counters, Statistics};
 use crate::{Constraint, Kind, Options};
 pub use maskwright_vocab::pack::OpenError;
 
-/// How many bytes it may take to compile a byte of text, as measured on constraints that were written to be expensive. A text may be no longer than this part of
-/// [`Settings::memory`].
+/// Returns how many bytes compiling one byte of text may take, as measured on constraints that were written to be
+/// expensive. [`Settings::memory`] divided by this number is the maximum length of a text.
 fn bytes_for_text(kind: Kind) -> usize {
     match kind {
         Kind::Choice => 32,
@@ -99,13 +103,13 @@ fn bytes_for_text(kind: Kind) -> usize {
     }
 }
 
-/// What a request ends with.
+/// The result of a request.
 pub type Result<T = Arc<CompiledConstraint>> = core::result::Result<T, Error>;
 
 type Flight = flight::Flight<Result, Arc<CancelToken>>;
 type Seat = flight::Seat<Result, Arc<CancelToken>>;
 
-/// How a service works.
+/// The settings of a service.
 ///
 /// ```
 /// use std::time::Duration;
@@ -117,25 +121,27 @@ type Seat = flight::Seat<Result, Arc<CancelToken>>;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Threads that compile. At least one is started.
+    /// The number of threads that compile; at least one is started.
     pub workers: usize,
-    /// Threads that may step in for workers while these are at a constraint that takes more than a few milliseconds, so that it keeps
-    /// no quick one waiting.
+    /// The maximum number of additional threads that replace workers while these spend more than a few milliseconds on
+    /// one constraint, so that quick constraints do not have to wait.
     pub stand_ins: usize,
-    /// Bytes that may be kept between requests.
+    /// The maximum number of bytes that are kept between requests.
     pub budget: usize,
-    /// How long one compilation may take.
+    /// The time limit for one compilation.
     pub timeout: Duration,
-    /// Bytes that one compilation may take, and its result hold.
+    /// The maximum number of bytes that one compilation may use, and its result may hold.
     pub memory: usize,
     /// How long a failure is remembered.
     pub failures_for: Duration,
-    /// How many constraints may wait for a worker.
+    /// The maximum number of constraints that may wait for a worker.
     pub queue: usize,
-    /// What a thread does when a compile has taken longer than 5 ms, such as lowering its priority. When the compile has ended another thread takes its place.
+    /// A function that a worker thread calls when a compilation has taken longer than 5 ms, for example to lower the
+    /// thread's priority. After that compilation another thread replaces it.
     pub when_slow: Option<fn()>,
-    /// How long an idle worker may compute masks ahead: those that come first, of a constraint that it has just compiled, and those behind the next token, of a matcher
-    /// that [asks for it](Matcher::prepare_soon). A constraint that waits to be compiled ends it. Zero, the default, is never.
+    /// How long an idle worker may compute masks ahead: the first masks of a constraint that it has just compiled, and
+    /// the masks after the next token of a matcher that [requests it](Matcher::prepare_soon). It stops when a
+    /// constraint waits to be compiled. Zero, the default, disables this.
     pub prepare: Duration,
 }
 
@@ -156,8 +162,8 @@ impl Default for Settings {
     }
 }
 
-/// Workers, a cache and statistics. Clones are the same service; when the last of them and of its [clients](Client) is gone, the workers end, and who
-/// still waits gets [`Error::Closed`].
+/// Workers, a cache and statistics. Clones refer to the same service. When the last clone and the last [client](Client)
+/// are dropped, the workers end, and requests that still wait fail with [`Error::Closed`].
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -181,7 +187,7 @@ pub struct Service {
     owner: Arc<Owner>,
 }
 
-/// Requests for one vocabulary, with one set of options. Cheap to clone.
+/// A handle to request constraints for one vocabulary with one set of options. Cheap to clone.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -210,7 +216,7 @@ pub struct Client {
 }
 
 impl Service {
-    /// Starts the workers.
+    /// Starts a service with its workers.
     pub fn new(settings: Settings) -> io::Result<Self> {
         let workers = settings.workers.max(1);
         let shared = Arc::new(Shared {
@@ -227,7 +233,7 @@ impl Service {
         });
         let mut owner = Owner { shared, workers: Vec::with_capacity(workers) };
         for number in 0..workers {
-            // If one cannot be started, those that were end with their owner.
+            // If one cannot be started, dropping the owner ends those that were.
             let worker = worker::start(owner.shared.clone(), number)?;
             owner.workers.push(worker);
         }
@@ -237,7 +243,8 @@ impl Service {
         Ok(Self { owner: Arc::new(owner) })
     }
 
-    /// A client of a backend. If a backend of the same name and vocabulary is known already, the client uses that one.
+    /// Returns a client for a backend. If a backend with the same name and vocabulary is already registered, the client
+    /// uses that one.
     pub fn client(&self, backend: Arc<dyn Backend>) -> Client {
         let is_same = |known: &Registered| {
             known.backend.name() == backend.name()
@@ -253,8 +260,8 @@ impl Service {
         Client::new(self.owner.clone(), index, Options::default())
     }
 
-    /// Forgets all constraints and failures, and what constraints shared. What is in use or on its way stays with those who use it or
-    /// wait for it; they lose nothing.
+    /// Forgets all constraints and failures, and the data that constraints share. Constraints that are in use or being
+    /// compiled are not affected.
     pub fn clear(&self) {
         let shared = &self.owner.shared;
         let cleared = lock(&shared.cache).clear();
@@ -265,7 +272,7 @@ impl Service {
         shared.upkeep();
     }
 
-    /// What has happened so far.
+    /// Returns a snapshot of the statistics.
     pub fn statistics(&self) -> Statistics {
         let shared = &self.owner.shared;
         let counters = &shared.counters;
@@ -287,7 +294,7 @@ impl Service {
         Statistics { kinds: counters.kinds(), waits: counters.waits(), cache, matching: counters.matching() }
     }
 
-    /// Measures everything now and lets go of what is too much. A worker does so by itself now and then.
+    /// Measures everything now and evicts what exceeds the budget. Workers also do this from time to time.
     pub fn tidy(&self) {
         self.owner.shared.upkeep();
     }
@@ -299,13 +306,13 @@ impl Client {
         Self { owner, backend, options: Arc::new(options), hash }
     }
 
-    /// A client of the same backend with other options.
+    /// Returns a client of the same backend with other options.
     #[must_use]
     pub fn with_options(&self, options: Options) -> Self {
         Self::new(self.owner.clone(), self.backend, options)
     }
 
-    /// Asks for a constraint. Returns at once.
+    /// Requests a constraint. Returns at once.
     pub fn request(&self, constraint: &Constraint) -> Ticket {
         let shared = &self.owner.shared;
         let key = KeyRef { backend: self.backend, options: &self.options, constraint };
@@ -319,7 +326,7 @@ impl Client {
         if bytes > limit {
             return Ticket::refused(Error::TooMuchText { bytes, limit });
         }
-        // The canonical form takes a while, so it is worked out without the lock.
+        // Computing the canonical form takes a while, so the lock is not held.
         let canonical = constraint.canonical();
         let canonical = canonical.as_ref().map(|constraint| KeyRef { constraint, ..key });
         let canonical = canonical.map(|key| (key.hash(self.hash, &shared.hasher), key));
@@ -332,22 +339,23 @@ impl Client {
         }
         match cache.take(slot) {
             Some(found) => self.seat(cache, found, constraint),
-            // A slot that was found under this lock is there; if it were not, the service would be broken.
+            // Cannot happen: a slot that was found under this lock exists.
             None => Ticket::refused(Error::Closed),
         }
     }
 
-    /// Asks for a constraint and waits for it.
+    /// Requests a constraint and waits for it.
     pub fn compile(&self, constraint: &Constraint) -> Result {
         self.request(constraint).wait()
     }
 
-    /// The service.
+    /// Returns the service.
     pub fn service(&self) -> Service {
         Service { owner: self.owner.clone() }
     }
 
-    /// Makes a ticket of what was found. A new flight goes to the queue while the cache is locked, so that nobody can join one that is refused.
+    /// Creates a ticket for the result of a lookup. A new flight is queued while the cache is locked, so that no other
+    /// request can join a flight that the queue refuses.
     fn seat(&self, mut cache: sync::MutexGuard<'_, Cache>, found: Found, constraint: &Constraint) -> Ticket {
         let shared = &self.owner.shared;
         shared.counters.request(constraint.kind(), found.lookup());
@@ -365,57 +373,57 @@ impl Client {
     }
 }
 
-/// What all threads of a service share.
+/// The state that all threads of a service share.
 pub(crate) struct Shared {
     settings: Settings,
     cache: Mutex<Cache>,
     queue: Mutex<Queue>,
-    /// Rings when there is something in the queue.
+    /// Signaled when there is work in the queue.
     bell: Condvar,
-    /// Rings when somebody waits for whom no worker is free.
+    /// Signaled when a job waits and no worker is free.
     watch_bell: Condvar,
     backends: RwLock<Vec<Arc<Registered>>>,
     pub(crate) counters: Arc<Counters>,
     upkeep: Upkeep,
-    /// Bytes of what constraints share, when they were last measured.
+    /// The size of the data that constraints share, when it was last measured.
     common_bytes: AtomicUsize,
     hasher: DefaultHashBuilder,
 }
 
-/// A backend that the service works for.
+/// A backend that is registered with the service.
 struct Registered {
     backend: Arc<dyn Backend>,
-    /// How often it has begun anew.
+    /// How often it has been renewed.
     generation: AtomicU64,
 }
 
 #[derive(Default)]
 struct Queue {
     jobs: Line<Job>,
-    /// Workers and stand-ins.
+    /// The number of workers and stand-ins.
     threads: usize,
-    /// Those of them that wait for something to do.
+    /// The number of these that are idle.
     idle: usize,
     stand_ins: Vec<JoinHandle<()>>,
-    /// Threads that took the place of others.
+    /// Threads that replaced others.
     successors: Vec<JoinHandle<()>>,
-    /// Whether the watch is awake.
+    /// Whether the watch thread is awake.
     is_watched: bool,
     /// Whether a worker should measure.
     measure: bool,
-    /// Matchers whose next masks are to be computed ahead, the last first. No more than there are idle workers.
+    /// Matchers whose next masks are to be computed ahead, in a stack. There are at most as many as idle workers.
     prepare: Vec<Matcher>,
     is_closed: bool,
-    /// What is being compiled, and since when.
+    /// The running compilations, and when each began.
     running: Vec<(Arc<Flight>, Instant)>,
 }
 
-/// A compilation to be done.
+/// A compilation to be run.
 struct Job {
     flight: Arc<Flight>,
     slot: SlotId,
     key: Key,
-    /// When it was asked for.
+    /// The time of the request.
     since: Instant,
 }
 
@@ -453,14 +461,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Forgets a flight that nobody waits for.
+    /// Removes a flight that no request waits for.
     fn abandon(&self, slot: SlotId, flight: &Arc<Flight>) {
         lock(&self.cache).forget(slot, flight);
         lock(&self.queue).jobs.remove(flight);
     }
 }
 
-/// Ends the workers when it goes.
+/// Ends the workers when it is dropped.
 struct Owner {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
@@ -486,9 +494,9 @@ impl Drop for Owner {
         }
         let here = std::thread::current().id();
         for worker in self.workers.drain(..).chain(others) {
-            // A function that runs on a worker may hold the last client; a thread cannot wait for itself.
+            // A function that runs on a worker may hold the last client, and a thread cannot join itself.
             if worker.thread().id() != here {
-                // Workers catch what backends throw, so there is nothing to hear from them.
+                // Workers catch panics of backends, so there is no result to look at.
                 drop(worker.join());
             }
         }

@@ -1,15 +1,16 @@
-//! The locks of the service. `tests/maskwright/flight.rs` puts loom's in their place.
+//! The locks of the service. `tests/maskwright/flight.rs` replaces them with loom's.
 
 use std::sync::PoisonError;
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Takes a lock. A thread that panicked under it left it in order: nothing here is half done when foreign code is called.
+/// Takes a lock. Ignoring the poison flag is fine: foreign code, which may panic, is only called while the data is
+/// consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits to be told, for ever or for some time.
+/// Waits for a notification, with or without a time limit.
 pub(crate) fn wait_timeout<'m, T>(
     condvar: &Condvar,
     guard: MutexGuard<'m, T>,

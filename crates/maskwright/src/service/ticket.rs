@@ -1,4 +1,4 @@
-//! What a request gets at once: the constraint, or a place among those who wait for it.
+//! Tickets: what a request returns at once.
 
 use core::fmt;
 use core::pin::Pin;
@@ -12,11 +12,11 @@ use super::key::SlotId;
 use super::{Result, Seat, Shared};
 use crate::statistics::Lookup;
 
-/// A request under way. Wait for it, look whether it is done, have a function called, or `await` it: it is a [`Future`] that needs no
+/// A pending request. Wait for it, poll it, register a function, or `await` it: it is a [`Future`] that needs no
 /// particular runtime.
 ///
-/// Whoever drops it no longer waits. When the last one who waits for a constraint leaves, its compilation is cancelled: it is
-/// taken from the queue, or told to stop.
+/// Dropping it ends the wait. When the last request for a constraint is dropped, its compilation is cancelled: it is
+/// removed from the queue, or asked to stop.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -45,11 +45,11 @@ pub struct Ticket {
 enum Place {
     Served(Result),
     Waiting(Waiting),
-    /// A function waits in its place.
+    /// A registered function has taken over the seat.
     Gone,
 }
 
-/// A seat that is left when it is dropped.
+/// A seat that is left on drop.
 struct Waiting {
     seat: Option<Seat>,
     slot: SlotId,
@@ -71,12 +71,13 @@ impl Ticket {
         Self { place: Place::Served(Err(error)), lookup: Lookup::Miss }
     }
 
-    /// What the cache had to say.
+    /// Returns what the cache had when the request was made.
     pub fn lookup(&self) -> Lookup {
         self.lookup
     }
 
-    /// Waits for the constraint. Not for the functions of [`Self::on_ready`], which run on a worker: it might wait for itself.
+    /// Waits for the constraint. Do not call it inside a function passed to [`Self::on_ready`]: that runs on a worker,
+    /// which might wait for itself.
     pub fn wait(self) -> Result {
         match self.wait_until(None) {
             Some(result) => result,
@@ -85,13 +86,13 @@ impl Ticket {
         }
     }
 
-    /// Waits for the constraint, but no longer than this. The ticket stays good.
+    /// Waits for the constraint for at most this time. The ticket can be used again afterwards.
     pub fn wait_for(&self, time: Duration) -> Option<Result> {
-        // A time beyond all clocks is as good as for ever.
+        // A time that overflows the clock means no limit.
         self.wait_until(Instant::now().checked_add(time))
     }
 
-    /// The constraint, if it is there. Does not wait.
+    /// Returns the result if there is one. Does not wait.
     pub fn try_get(&self) -> Option<Result> {
         match &self.place {
             Place::Served(result) => Some(result.clone()),
@@ -100,8 +101,8 @@ impl Ticket {
         }
     }
 
-    /// The constraint, if it is there; otherwise the waker is woken when it is, in place of an earlier one. Does not wait. This is what
-    /// `await` does, for those who cannot: another language's event loop.
+    /// Returns the result if there is one; otherwise registers a waker, which replaces an earlier one. Does not wait.
+    /// This is what `await` does, for callers that cannot use it, such as the event loop of another language.
     pub fn try_get_or_wake(&self, waker: &Waker) -> Option<Result> {
         match &self.place {
             Place::Served(result) => Some(result.clone()),
@@ -110,8 +111,8 @@ impl Ticket {
         }
     }
 
-    /// Has a function called with the result: here if it is there already, otherwise on the thread of the worker that compiles, so it
-    /// should be short. With this the request can no longer be cancelled.
+    /// Calls a function with the result: at once if there is one, otherwise on the worker's thread, so the function
+    /// should be short. After this call the request can no longer be cancelled.
     pub fn on_ready(mut self, function: impl FnOnce(Result) + Send + 'static) {
         match core::mem::replace(&mut self.place, Place::Gone) {
             Place::Served(result) => function(result),

@@ -1,9 +1,9 @@
-//! Staying within the budget.
+//! Keeps a service within its memory budget.
 //!
-//! Constraints and what they share grow while texts are matched, far from here. So everything that was matched since the last time is
-//! measured again, now and then, by a worker; then constraints go until what is held fits. Measuring walks over tables, which takes
-//! up to some milliseconds, so it is not done for each request but after some compilations, and otherwise as often as it takes no more than a tenth of
-//! a worker's time.
+//! Constraints and their shared data grow while texts are matched, outside of the service. So from time to time a
+//! worker measures everything that was matched since the last time, and then evicts constraints until the rest fits.
+//! Measuring walks over tables, which takes up to some milliseconds. It is therefore not done for each request but
+//! after some compilations, and otherwise only so often that it takes no more than a tenth of a worker's time.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -15,29 +15,32 @@ use super::sync::{Mutex, lock};
 use super::{Registered, Shared};
 use crate::statistics::Counters;
 
-/// After so many compilations it is time, whatever it costs: what they and their first texts learn must fit into the room that is left.
+/// The number of compilations after which measuring is always due: what they and their first texts learn must fit into
+/// the free part of the budget.
 const COMPILES: u64 = 16;
-/// Otherwise so much time passes until the next time, at least, unless the budget is full.
+/// The minimum time between two measurements otherwise, unless the budget is full.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How many times as long as it takes there is a pause: then texts alone cause no more than a tenth of a worker's time.
+/// The minimum pause, as a multiple of the duration of the last measurement. With it, matching alone causes at most a
+/// tenth of a worker's time.
 const PAUSES: u64 = 10;
-/// The part of the budget that may be full, in sixteenths. The rest is room for what is learnt until the next time.
+/// The part of the budget that may be used, in sixteenths. The rest is for what is learnt until the next measurement.
 const FULL: usize = 12;
-/// The part that is left when something has to go, so that the next constraint does not bring us here again.
+/// The part that may remain after an eviction, in sixteenths, so that the next constraint does not cause another
+/// eviction.
 const LEFT: usize = 11;
 
-/// What has happened since the last time.
+/// The events since the last measurement.
 #[derive(Debug)]
 pub(super) struct Upkeep {
-    /// Held while somebody is at it.
+    /// Held while a thread measures.
     turn: Mutex<()>,
     begin: Instant,
-    /// Nanoseconds from `begin` to the end of the last time, and what it took.
+    /// The end of the last measurement, in nanoseconds since `begin`, and its duration.
     last: AtomicU64,
     cost: AtomicU64,
-    /// Compilations since then.
+    /// The number of compilations since then.
     compiles: AtomicU64,
-    /// Constraints that were matched.
+    /// The constraints that were matched since then.
     grown: Mutex<Vec<SlotId>>,
 }
 
@@ -54,12 +57,12 @@ impl Registered {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// What is compiled from now on shares nothing with what was compiled before.
+    /// Marks a new generation: constraints compiled from now on share nothing with earlier ones.
     pub(super) fn began_anew(&self) {
         self.generation.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lets the backend begin anew if what it shares takes more than this.
+    /// Renews the backend if its shared data exceeds this size.
     pub(super) fn renew(&self, share: usize, counters: &Counters) {
         if self.backend.renew(share) {
             self.began_anew();
@@ -69,7 +72,7 @@ impl Registered {
 }
 
 impl Shared {
-    /// A constraint was matched, so it may have grown.
+    /// Records that a constraint was matched, so it may have grown.
     pub(super) fn grown(&self, slot: SlotId) {
         lock(&self.upkeep.grown).push(slot);
         if self.is_pause_over(PAUSES) {
@@ -78,18 +81,19 @@ impl Shared {
         }
     }
 
-    /// Called after each compilation.
+    /// Measures if that is due. Called after each compilation.
     pub(super) fn upkeep_if_due(&self) {
         let held = lock(&self.cache).bytes() + self.common_bytes.load(Ordering::Relaxed);
         let is_full = held > self.settings.budget / 16 * FULL;
         let compiles = self.upkeep.compiles.fetch_add(1, Ordering::Relaxed) + 1;
-        // Where everything is in use, being full leads to nothing, and must not take all the time.
+        // If everything is in use, evicting is impossible, so a full budget must not make a worker measure all the
+        // time.
         if compiles >= COMPILES || self.is_pause_over(if is_full { 1 } else { PAUSES }) {
             self.upkeep_unless_busy();
         }
     }
 
-    /// The same for workers: if somebody else is at it, that is enough.
+    /// Measures, unless another thread is measuring.
     pub(super) fn upkeep_unless_busy(&self) {
         match self.upkeep.turn.try_lock() {
             Err(TryLockError::WouldBlock) => {}
@@ -100,7 +104,7 @@ impl Shared {
         }
     }
 
-    /// Measures, and lets go of what is too much.
+    /// Measures everything that has grown, and evicts what exceeds the budget.
     pub(super) fn upkeep(&self) {
         let _turn = lock(&self.upkeep.turn);
         let start = self.now();
@@ -148,14 +152,15 @@ impl Shared {
         }
     }
 
-    /// Whether the last time is as long ago as it took, so many times, and as [`PAUSE`] unless the haste is greatest.
+    /// Whether the last measurement ended at least `times` of its duration ago and, unless `times` is 1, at least
+    /// [`PAUSE`] ago.
     fn is_pause_over(&self, times: u64) -> bool {
         let [last, cost] = [&self.upkeep.last, &self.upkeep.cost].map(|nanos| nanos.load(Ordering::Relaxed));
         let least = if times == 1 { 0 } else { PAUSE.as_nanos() as u64 };
         self.now().saturating_sub(last) >= cost.saturating_mul(times).max(least)
     }
 
-    /// Nanoseconds since the service began.
+    /// Returns the nanoseconds since the service was created.
     fn now(&self) -> u64 {
         self.upkeep.begin.elapsed().as_nanos() as u64
     }

@@ -1,4 +1,4 @@
-//! A service that begins where another one ended.
+//! Saves a service's constraints to a file, and starts another service with them.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -23,10 +23,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The file holds what the constraints of a vocabulary share – tables, and what the vocabulary does in their states
-//! ([`Library::save`](maskwright_engine::Library::save)) – and the texts of the constraints with their options. They are compiled again while the file is
-//! loaded, which with their tables at hand takes about as long as reading them would, and cannot give anything but what their texts say. A constraint whose
-//! schema asks a [resolver](crate::json_schema::Resolver) for other documents is left out: a function cannot be saved.
+//! The file holds the data that the constraints of a vocabulary share (tables, and what the vocabulary does in their
+//! states, see [`Library::save`](maskwright_engine::Library::save)), and the texts of the constraints with their
+//! options. Loading compiles them again. With the tables at hand this takes about as long as reading compiled
+//! constraints would, and cannot produce anything but what their texts describe. A constraint whose schema uses a
+//! [resolver](crate::json_schema::Resolver) for other documents is left out, because a function cannot be saved.
 
 use core::fmt;
 use std::collections::HashSet;
@@ -40,12 +41,12 @@ use crate::backend::Backend;
 use crate::{Constraint, Options};
 
 const MAGIC: &[u8; 16] = b"maskwright warm\0";
-/// To be raised with every change of the format.
+/// The version of the format. Increase it with every change of the format.
 const VERSION: u32 = 1;
-/// How many constraints of another file are kept.
+/// The maximum number of constraints that are kept from another file.
 const OTHERS: usize = 4096;
 
-/// What was written.
+/// A summary of what was saved.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -66,13 +67,13 @@ const OTHERS: usize = 4096;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saved {
-    /// Constraints in the file.
+    /// The number of constraints in the file.
     pub constraints: usize,
-    /// Constraints that could not be saved.
+    /// The number of constraints that could not be saved.
     pub left_out: usize,
 }
 
-/// What was loaded.
+/// A summary of what was loaded.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -97,20 +98,21 @@ pub struct Saved {
 /// ```
 #[derive(Debug)]
 pub struct Warm {
-    /// Constraints that are ready.
+    /// The number of constraints that are ready.
     pub ready: usize,
-    /// Constraints that are not, and why: limits may have changed since they were saved.
+    /// The constraints that failed to compile, with the reason: limits may have changed since they were saved.
     pub refused: Vec<(Constraint, Error)>,
 }
 
 impl Client {
-    /// Writes all constraints of this client's backend that are ready, whatever their options, and what they share.
+    /// Saves all compiled constraints of this client's backend, with any options, and the data that they share.
     pub fn save(&self, target: impl Write) -> io::Result<Saved> {
         self.save_with(&[], target)
     }
 
-    /// The same, and the constraints of another file that are not among them: one that another process has written, which would be overwritten by this one. Only its texts are
-    /// taken, at most 4,096. A file that [`load`](Self::load) would refuse adds nothing.
+    /// Saves the same, and adds constraints of another file that are not among them, for example one that another
+    /// process has written and that this one is about to replace. Only their texts are copied, at most 4,096. A file
+    /// that [`load`](Self::load) would refuse adds nothing.
     pub fn save_with(&self, other: &[u8], mut target: impl Write) -> io::Result<Saved> {
         let shared = &self.owner.shared;
         let keys = lock(&shared.cache).ready(self.backend);
@@ -138,8 +140,8 @@ impl Client {
         Ok(Saved { constraints: texts.len(), left_out: left_out.len() })
     }
 
-    /// Loads what [`save`](Self::save) wrote for the same backend and vocabulary, and waits until its constraints are ready. If the
-    /// file is refused, nothing has changed.
+    /// Loads a file that [`save`](Self::save) wrote for the same backend and vocabulary, and waits until its
+    /// constraints are compiled. If the file is refused, nothing changes.
     pub fn load(&self, file: &[u8]) -> Result<Warm, LoadError> {
         let registered = self.owner.shared.backends()[self.backend].clone();
         let backend = &registered.backend;
@@ -151,7 +153,7 @@ impl Client {
         Ok(self.request_all(&texts))
     }
 
-    /// Requests constraints and waits, a few at a time: the queue must not overflow because of them.
+    /// Requests constraints in small groups and waits for each group, so that the queue does not overflow.
     fn request_all(&self, texts: &[(Options, Constraint)]) -> Warm {
         let mut warm = Warm { ready: 0, refused: Vec::new() };
         let mut client = self.clone();
@@ -168,7 +170,8 @@ impl Client {
             for (ticket, (_, constraint)) in tickets.into_iter().zip(some) {
                 match ticket.wait() {
                     Ok(compiled) => {
-                        // PERF: the first mask of a process takes several times as long as later ones, and no request waits for this one. A limit that it meets is reported when a request asks for the mask.
+                        // PERF: the first mask of a process takes several times as long as later ones, and no request
+                        // waits for this one. If it exceeds a limit, the request for that mask reports it.
                         if warm.ready == 0 {
                             let _ = compiled.matcher().mask_words();
                         }
@@ -182,10 +185,10 @@ impl Client {
     }
 }
 
-/// What constraints share, and their texts.
+/// The shared data, and the texts of the constraints.
 type Parts<'f> = (&'f [u8], Vec<(Options, Constraint)>);
 
-/// The parts of a file.
+/// Splits a file into its parts.
 fn opened<'f>(file: &'f [u8], backend: &dyn Backend) -> Result<Parts<'f>, LoadError> {
     let corrupt = |how| LoadError::Open(OpenError::Corrupt(how));
     let mut body = Reader::new(pack::open(MAGIC, VERSION, file).map_err(LoadError::Open)?);
@@ -203,7 +206,7 @@ fn opened<'f>(file: &'f [u8], backend: &dyn Backend) -> Result<Parts<'f>, LoadEr
     Ok((learnt, texts))
 }
 
-/// Why a saved service cannot be loaded.
+/// The reason why a file cannot be loaded.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -222,13 +225,13 @@ fn opened<'f>(file: &'f [u8], backend: &dyn Backend) -> Result<Parts<'f>, LoadEr
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The file is of another kind or version, or damaged.
+    /// The file has another kind or version, or is damaged.
     Open(OpenError),
     /// It was saved by another backend.
     OtherBackend,
     /// It was saved with another vocabulary.
     OtherVocabulary,
-    /// What the constraints share was refused by the backend.
+    /// The backend refused the shared data.
     Learnt(String),
 }
 

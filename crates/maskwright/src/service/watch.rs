@@ -1,13 +1,14 @@
-//! A thread that sees to it that nobody waits long for the compile of somebody else.
+//! A watch thread that keeps requests from waiting long for the compilations of others.
 //!
 //! ```text
 //!   workers    ████████████ slow ████████████▶
 //!   line       a waits… b waits…
 //!   watch           └─ after [`PATIENCE`]: a stand-in ─▶ a ─▶ b ─▶ goes, when nobody waits or the worker is back
 //! ```
-//! A few workers are best as long as compiles are short: each has a processor for itself, and who came first is served first. But a worker that is at
-//! a constraint for longer than that is lost to the others. So for each such worker another thread is started while somebody waits, up to
-//! [`Settings::stand_ins`](super::Settings::stand_ins) of them: they bound what the slow ones take together.
+//! As long as compilations are short, a few workers are best: each has a processor for itself, and requests are served
+//! in order. But while a worker compiles a slow constraint, it is not available for others. So while a job waits, the
+//! watch starts one more thread for each such worker, at most [`Settings::stand_ins`](super::Settings::stand_ins): this
+//! bounds the total cost of slow constraints.
 
 use core::time::Duration;
 use std::io;
@@ -17,21 +18,22 @@ use std::time::Instant;
 use super::sync::{Arc, lock, wait_timeout};
 use super::{Queue, Shared, worker};
 
-/// A worker that is at a constraint for longer is lost to the others. Twice that is about the longest wait for a stand-in.
+/// A worker that is busy with one constraint for longer than this counts as unavailable. The longest wait for a
+/// stand-in is about twice this time.
 pub(super) const PATIENCE: Duration = Duration::from_millis(2);
 
-/// Starts the thread.
+/// Starts the watch thread.
 pub(super) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     Builder::new().name("maskwright-watch".into()).spawn(move || shared.watch())
 }
 
 impl Queue {
-    /// Whether somebody waits for whom no worker is free.
+    /// Whether a job waits and no worker is free.
     fn is_stuck(&self) -> bool {
         self.jobs.len() > self.idle
     }
 
-    /// Threads that are not lost to others.
+    /// Returns the number of threads that are not busy with a slow constraint.
     pub(super) fn quick(&self) -> usize {
         let now = Instant::now();
         let is_lost = |since: Instant| now.saturating_duration_since(since) >= PATIENCE;
@@ -41,7 +43,7 @@ impl Queue {
 }
 
 impl Shared {
-    /// Wakes the watch if it has something to watch. The caller holds the queue.
+    /// Wakes the watch if there is something to watch. The caller holds the lock of the queue.
     pub(super) fn call_watch(&self, queue: &mut Queue) {
         if queue.is_stuck() && !queue.is_watched {
             queue.is_watched = true;
@@ -59,7 +61,7 @@ impl Shared {
             }
             let is_short_of = queue.quick() < self.settings.workers.max(1);
             if is_short_of && queue.stand_ins.len() < self.settings.stand_ins {
-                // If there is no thread to be had, those that wait go on waiting for the workers.
+                // If no thread can be started, the jobs keep waiting for the workers.
                 if let Ok(stand_in) = worker::start_stand_in(self.clone()) {
                     queue.threads += 1;
                     queue.stand_ins.push(stand_in);

@@ -1,4 +1,4 @@
-//! The threads that compile.
+//! The threads that compile constraints.
 
 use core::any::Any;
 use core::sync::atomic::Ordering;
@@ -15,11 +15,12 @@ use super::{Error, Job, Queue, Result, Shared};
 use crate::backend::{Compiled, Matching};
 use crate::statistics::Outcome;
 
-/// Frontends guard their depth, for stacks of this size and smaller ones.
+/// The stack size of the threads. Frontends limit their recursion so that it fits into this size and smaller ones.
 const STACK_BYTES: usize = 8 << 20;
 
-/// A compile that takes longer is slow: see [`Settings::when_slow`](super::Settings::when_slow). Of a hundred real schemas not one is. Many threads may compile at once, and only a part of
-/// the time that others have to spare is so much for each of them.
+/// A compilation that takes longer is slow: see [`Settings::when_slow`](super::Settings::when_slow). None of a hundred
+/// real schemas is. The limit is this low because many threads may compile at once, and each should take only a part of
+/// the time that other threads can spare.
 const SLOW: Duration = Duration::from_millis(5);
 
 /// Starts a worker.
@@ -27,17 +28,17 @@ pub(super) fn start(shared: Arc<Shared>, number: usize) -> io::Result<JoinHandle
     spawn(shared, format!("maskwright-{number}"), Role::Worker)
 }
 
-/// Starts a thread that helps the workers as long as they need it.
+/// Starts a thread that helps the workers as long as it is needed.
 pub(super) fn start_stand_in(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     spawn(shared, "maskwright-more".into(), Role::StandIn)
 }
 
-/// How long a thread stays.
+/// The role of a thread, which determines when it ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Until the service is closed.
+    /// A worker ends when the service is closed.
     Worker,
-    /// As long as somebody waits.
+    /// A stand-in ends when no job waits.
     StandIn,
 }
 
@@ -52,7 +53,7 @@ fn spawn(shared: Arc<Shared>, name: String, role: Role) -> io::Result<JoinHandle
                 Task::Compile(job) => {
                     shared.run(&job);
                     let was_slow = job.flight.cargo().is_slow();
-                    // It holds its result, which would count as being in use.
+                    // The job holds its result, which would count as in use.
                     drop(job);
                     shared.upkeep_if_due();
                     if was_slow && shared.is_relieved(role, || spawn(shared.clone(), name.clone(), role)) {
@@ -81,7 +82,7 @@ impl Queue {
 }
 
 impl Shared {
-    /// Waits for something to do; `None` when the service is closed.
+    /// Waits for the next task. Returns `None` when the service is closed.
     fn next(&self) -> Option<Task> {
         let mut queue = lock(&self.queue);
         loop {
@@ -103,7 +104,7 @@ impl Shared {
         }
     }
 
-    /// The same for a stand-in, which goes when nobody waits, or when the workers can do without it.
+    /// Returns the next task of a stand-in. Returns `None` if no job waits, or if enough other threads are available.
     fn next_for_stand_in(&self) -> Option<Task> {
         let mut queue = lock(&self.queue);
         let is_needed = !queue.is_closed && queue.quick() <= self.settings.workers.max(1);
@@ -114,7 +115,8 @@ impl Shared {
         job.map(Task::Compile)
     }
 
-    /// Whether this thread, which may not be what it was, can go. Another takes the place of a worker; in place of a stand-in the watch starts one when it is needed.
+    /// Whether this thread, which a slow compilation may have changed, can end. A worker is replaced by a new thread;
+    /// for a stand-in, the watch starts another one when it is needed.
     fn is_relieved(&self, role: Role, start: impl FnOnce() -> io::Result<JoinHandle<()>>) -> bool {
         let mut queue = lock(&self.queue);
         if queue.is_closed {
@@ -128,7 +130,7 @@ impl Shared {
         start().map(|successor| queue.successors.push(successor)).is_ok()
     }
 
-    /// Has an idle worker compute masks ahead for a matcher, if there is one.
+    /// Lets an idle worker compute masks ahead for a matcher, if there is one.
     pub(super) fn prepare_soon(&self, matcher: impl FnOnce() -> Matcher) -> bool {
         if self.settings.prepare.is_zero() {
             return false;
@@ -148,7 +150,7 @@ impl Shared {
         is_possible
     }
 
-    /// Computes masks ahead, until it has taken long enough or somebody waits for a worker.
+    /// Computes masks ahead until the time is over or a job waits for a worker.
     fn prepare(&self, matcher: &Matcher) {
         let until = Instant::now().checked_add(self.settings.prepare);
         let mut turn = 0u32;
@@ -156,12 +158,12 @@ impl Shared {
             turn += 1;
             until.is_none_or(|until| Instant::now() < until) && (!turn.is_multiple_of(16) || self.is_calm())
         };
-        // A panic is a bug, and will be one again where somebody asks for the mask.
+        // A panic is a bug; it will occur again when the mask is requested.
         let prepared = catch_unwind(AssertUnwindSafe(|| Matching::prepare(matcher, &mut go_on)));
         self.counters.prepared(prepared.unwrap_or_default().masks);
     }
 
-    /// Whether nobody waits for a worker.
+    /// Whether no job waits for a worker.
     fn is_calm(&self) -> bool {
         let queue = lock(&self.queue);
         !queue.is_closed && queue.jobs.len() == 0
@@ -186,14 +188,14 @@ impl Shared {
             }
         } else {
             lock(&self.cache).forget(job.slot, &job.flight);
-            // Nobody waits, unless the service was closed under those who did.
+            // No request waits here, unless the service was closed while some did.
             if is_closed {
                 job.flight.land(&Err(Error::Closed));
             }
         }
     }
 
-    /// Compiles; `None` if it was cancelled. Counts what happened.
+    /// Compiles a job and counts the outcome. Returns `None` if it was cancelled.
     fn compile(self: &Arc<Self>, job: &Job) -> Option<Result> {
         let (kind, settings, stop) = (job.key.constraint.kind(), &self.settings, job.flight.cargo());
         let backend = self.backends().get(job.key.backend)?.backend.clone();
@@ -216,7 +218,7 @@ impl Shared {
             self.counters.compile(kind, Outcome::Cancelled, time);
             return None;
         } else if stop.is_late() {
-            // Whatever came out was cut short.
+            // The result may be incomplete, so it is ignored.
             Err((Outcome::TooLong, Error::TooLong { limit: settings.timeout }))
         } else {
             judge(compiled, settings.memory)
@@ -238,7 +240,7 @@ impl Shared {
 
 type Thrown = Box<dyn Any + Send>;
 
-/// What came out of a compilation that ran to its end.
+/// Converts the result of a compilation that was not interrupted.
 fn judge(
     compiled: core::result::Result<core::result::Result<Arc<dyn Compiled>, crate::Error>, Thrown>,
     limit: usize,
@@ -256,7 +258,7 @@ fn judge(
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn text(thrown: &(dyn Any + Send)) -> &str {
     let text = thrown.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| thrown.downcast_ref::<&str>().copied()).unwrap_or("(without a message)")

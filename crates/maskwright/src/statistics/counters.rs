@@ -1,4 +1,4 @@
-//! Where the numbers come together, and what a matcher counts by itself.
+//! The shared counters of a service, and the local ones of a matcher.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
@@ -6,16 +6,16 @@ use core::time::Duration;
 use super::{Histogram, KindStatistics, Lookup, MatchingStatistics, Outcome, TIMED};
 use crate::Kind;
 
-/// Bounds double from bucket to bucket.
+/// The number of buckets. Each bound is twice the previous one.
 const BUCKETS: usize = 24;
 /// The first bound for masks, in nanoseconds: 125 ns to 1 s.
 const MASK_BOUND: u64 = 125;
 /// The first bound for compiles, in nanoseconds: 4 µs to 34 s.
 const COMPILE_BOUND: u64 = 4_000;
-/// A matcher reports after so many masks.
+/// The number of masks after which a matcher reports.
 const REPORTED: u64 = 1_024;
 
-/// The shared numbers of one service.
+/// The shared counters of one service.
 #[derive(Debug)]
 pub(crate) struct Counters {
     kinds: [KindCounters; Kind::ALL.len()],
@@ -31,7 +31,7 @@ pub(crate) struct Counters {
     tokens: AtomicU64,
     forced: AtomicU64,
     mask_times: Times,
-    /// Where the next matcher begins to time.
+    /// Determines which mask the next matcher times first.
     turn: AtomicU32,
 }
 
@@ -88,7 +88,7 @@ impl Counters {
         kind.times.add(time);
     }
 
-    /// A worker took up a compile that had waited for so long.
+    /// Counts a compilation that waited this long for a worker.
     pub(crate) fn waited(&self, time: Duration) {
         self.waits.add(time);
     }
@@ -97,7 +97,7 @@ impl Counters {
         self.waits.snapshot()
     }
 
-    /// Masks that were computed before anybody asked for them.
+    /// Counts masks that were computed before they were requested.
     pub(crate) fn prepared(&self, masks: u64) {
         self.prepared.fetch_add(masks, Relaxed);
     }
@@ -163,7 +163,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The least bucket whose bound is not below a time.
+/// Returns the first bucket whose bound is at least `nanos`.
 fn bucket(first: u64, nanos: u64) -> usize {
     match nanos.div_ceil(first) {
         0 | 1 => 0,
@@ -171,15 +171,15 @@ fn bucket(first: u64, nanos: u64) -> usize {
     }
 }
 
-/// What one matcher counts, and has not reported yet.
+/// The counts of one matcher that were not reported yet.
 #[derive(Debug)]
 pub(crate) struct Tally {
     masks: u64,
-    /// Masks that the matcher had computed when it last reported.
+    /// The number of masks that the matcher had computed when it last reported.
     computed: u64,
     tokens: u64,
     forced: u64,
-    /// How many masks go by before the next one is timed.
+    /// The number of masks before the next one that is timed.
     until_timed: u32,
     /// Whether a mask was filled since the last token.
     is_masked: bool,
@@ -188,7 +188,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// For a new matcher.
+    /// Creates the counts of a new matcher.
     pub(crate) fn new(counters: &Counters) -> Self {
         counters.matchers.fetch_add(1, Relaxed);
         Self {
@@ -203,7 +203,7 @@ impl Tally {
         }
     }
 
-    /// Counts a mask. Says whether it is to be timed.
+    /// Counts a mask. Returns whether it must be timed.
     #[inline]
     pub(crate) fn mask(&mut self) -> bool {
         self.masks += 1;
@@ -213,7 +213,7 @@ impl Tally {
         is_timed
     }
 
-    /// The time of a mask that was to be timed. Says whether it is time to report.
+    /// Adds the time of a mask. Returns whether it is time to report.
     pub(crate) fn time(&mut self, time: Duration) -> bool {
         let nanos = nanos(time);
         self.times[bucket(MASK_BOUND, nanos)] += 1;
@@ -229,7 +229,8 @@ impl Tally {
         self.is_masked = false;
     }
 
-    /// Adds everything to the shared numbers and begins anew. `computed` is how many masks the matcher has computed in its life.
+    /// Adds all counts to the shared ones and resets them. `computed` is the total number of masks that the matcher has
+    /// computed.
     pub(crate) fn report(&mut self, counters: &Counters, computed: u64) {
         counters.computed.fetch_add(computed.saturating_sub(self.computed), Relaxed);
         self.computed = computed;

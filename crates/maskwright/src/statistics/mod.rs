@@ -1,14 +1,13 @@
-//! What a service has done so far, in numbers.
+//! Statistics of a service.
 //!
-//! [`Statistics`] is a snapshot, for programs; [`Statistics::to_prometheus`] writes it down for those who collect such numbers
-//! from many processes.
+//! [`Statistics`] is a snapshot for programs; [`Statistics::to_prometheus`] writes it as text for Prometheus.
 //!
 //! # How it is counted
 //!
-//! Compiles are rare, so they count straight into shared atomic numbers. Masks are not: a matcher counts in plain fields of its own and
-//! adds them to the shared ones every thousand masks and when it is dropped. Nothing on the way takes a lock. Looking at the clock
-//! twice costs a tenth of a typical mask, so only one mask in [`TIMED`] is timed, beginning with another one in each
-//! matcher; otherwise the first masks, which are the slow ones, would count for too much.
+//! Compilations are rare, so they count in shared atomic integers. Masks are frequent, so a matcher counts in its own
+//! plain fields and adds them to the shared ones every thousand masks and when it is dropped. No lock is taken. Reading
+//! the clock twice costs a tenth of a typical mask, so only one mask in [`TIMED`] is timed. Each matcher starts at a
+//! different mask; otherwise the first masks, which are the slow ones, would be overrepresented.
 
 mod counters;
 mod prometheus;
@@ -18,10 +17,10 @@ use core::time::Duration;
 pub(crate) use self::counters::{Counters, Tally};
 use crate::Kind;
 
-/// One mask in so many is timed.
+/// One in this many masks is timed.
 pub const TIMED: u32 = 64;
 
-/// What a service has done so far.
+/// A snapshot of a service's statistics.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -44,17 +43,17 @@ pub const TIMED: u32 = 64;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Requests and compiles, for each kind of constraint.
+    /// The requests and compilations, for each kind of constraint.
     pub kinds: Vec<KindStatistics>,
-    /// How long compiles waited until a worker took them up.
+    /// The time that compilations waited for a worker.
     pub waits: Histogram,
-    /// The cache as it is now.
+    /// The current state of the cache.
     pub cache: CacheStatistics,
-    /// Texts that were matched, as far as their matchers have reported.
+    /// The texts that were matched, as far as their matchers have reported.
     pub matching: MatchingStatistics,
 }
 
-/// Requests and compiles of one kind.
+/// The requests and compilations of one kind of constraint.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -76,21 +75,21 @@ pub struct Statistics {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KindStatistics {
-    /// The kind.
+    /// The kind of constraint.
     pub kind: Kind,
-    /// Requests by what the cache had to say.
+    /// The number of requests, by the result of the cache lookup.
     pub requests: [(Lookup, u64); 4],
-    /// Compiles that were finished, by their result.
+    /// The number of finished compilations, by outcome.
     pub compiles: [(Outcome, u64); 6],
-    /// How long the finished ones took, from the moment a worker took them up.
+    /// The duration of finished compilations, without the time that they waited for a worker.
     pub seconds: Histogram,
-    /// States of all that was compiled.
+    /// The total number of states of all compiled constraints.
     pub states: u64,
-    /// Bytes of all that was compiled, right after it.
+    /// The total size of all compiled constraints in bytes, right after compilation.
     pub bytes: u64,
 }
 
-/// What the cache had to say about a request.
+/// The result of the cache lookup for a request.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -116,17 +115,17 @@ pub struct KindStatistics {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Lookup {
-    /// The constraint was there.
+    /// The constraint was in the cache.
     Hit,
-    /// It was known that the constraint cannot be compiled.
+    /// The cache knew that the constraint cannot be compiled.
     KnownFailure,
-    /// Somebody else had asked for it, and it was on its way.
+    /// Another request had started the compilation, and this one joined it.
     Joined,
-    /// It had to be compiled.
+    /// The constraint had to be compiled.
     Miss,
 }
 
-/// How a compile ended.
+/// The outcome of a compilation.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -150,21 +149,21 @@ pub enum Lookup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Well.
+    /// It succeeded.
     Compiled,
-    /// The constraint is wrong, or the backend cannot do it.
+    /// The constraint is invalid, or the backend does not support it.
     Refused,
     /// It took too long.
     TooLong,
-    /// It became too large.
+    /// The result was too large.
     TooLarge,
-    /// It panicked.
+    /// The backend panicked.
     Panicked,
-    /// Everybody who waited for it left.
+    /// It was cancelled because no request waited for it any more.
     Cancelled,
 }
 
-/// The cache and the queue, as they are now.
+/// The current state of the cache and the queue.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -185,27 +184,27 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct CacheStatistics {
-    /// Constraints in the cache, remembered failures included.
+    /// The number of constraints in the cache, including remembered failures.
     pub entries: u64,
-    /// Bytes held by them, when they were last measured.
+    /// The number of bytes that they held when last measured.
     pub bytes: u64,
-    /// Bytes held by what constraints share, when it was last measured.
+    /// The number of bytes that the shared data held when last measured.
     pub shared_bytes: u64,
-    /// How many bytes both together may hold.
+    /// The maximum of both together.
     pub budget: u64,
-    /// Constraints that were let go to stay within it.
+    /// The number of constraints that were evicted to stay within the budget.
     pub evictions: u64,
-    /// How often what constraints share was begun anew.
+    /// How often the shared data was started anew.
     pub renewals: u64,
-    /// How long workers have measured and evicted.
+    /// The time that workers have spent on measuring and evicting.
     pub upkeep: Duration,
-    /// Requests that wait for a worker.
+    /// The number of requests that wait for a worker.
     pub queued: u64,
-    /// Compiles that are running.
+    /// The number of running compilations.
     pub running: u64,
 }
 
-/// Texts that were matched.
+/// Statistics of matched texts.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -228,23 +227,23 @@ pub struct CacheStatistics {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MatchingStatistics {
-    /// Matchers that were started, forks included.
+    /// The number of matchers that were started, including forks.
     pub matchers: u64,
-    /// Masks that were filled.
+    /// The number of masks that were filled.
     pub masks: u64,
-    /// Masks, or parts of them, that had to be computed for that, because nobody had asked for them before.
+    /// The number of masks, or parts of masks, that had to be computed because they were not cached.
     pub computed: u64,
-    /// Masks that were [computed ahead](crate::service::Settings::prepare).
+    /// The number of masks that were [computed ahead](crate::service::Settings::prepare).
     pub prepared: u64,
-    /// Tokens that were accepted.
+    /// The number of tokens that were accepted.
     pub tokens: u64,
-    /// Those of them that were accepted without a mask: the caller knew them, because nothing else could follow.
+    /// The number of those that were accepted without a mask, because the caller knew that no other token could follow.
     pub forced: u64,
-    /// How long masks took; one in [`TIMED`] is timed.
+    /// The time that masks took; one in [`TIMED`] is timed.
     pub mask_seconds: Histogram,
 }
 
-/// How often something took how long.
+/// A histogram of durations.
 ///
 /// ```
 /// use std::time::Duration;
@@ -259,16 +258,16 @@ pub struct MatchingStatistics {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// Upper bounds, ascending, and how many took longer than the bound before and no longer than this one.
+    /// The upper bounds, ascending, each with the number of durations above the previous bound and up to this one.
     pub buckets: Vec<(Duration, u64)>,
-    /// How many took longer than the last bound.
+    /// The number of durations above the last bound.
     pub beyond: u64,
-    /// All of them together.
+    /// The sum of all durations.
     pub sum: Duration,
 }
 
 impl Histogram {
-    /// An empty one with these upper bounds, which must ascend.
+    /// Creates an empty histogram with these upper bounds, which must ascend.
     ///
     /// ```
     /// use std::time::Duration;
@@ -283,7 +282,7 @@ impl Histogram {
         Self { buckets: bounds.into_iter().map(|bound| (bound, 0)).collect(), ..Self::default() }
     }
 
-    /// Counts one more.
+    /// Adds a duration.
     pub fn add(&mut self, time: Duration) {
         match self.buckets.iter_mut().find(|(bound, _)| time <= *bound) {
             Some((_, count)) => *count += 1,
@@ -292,12 +291,13 @@ impl Histogram {
         self.sum = self.sum.saturating_add(time);
     }
 
-    /// How many there were.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|(_, count)| count).sum::<u64>() + self.beyond
     }
 
-    /// The bound that at least this share of them keeps to; `None` if there were none, or if some of that share took longer than the last.
+    /// Returns the smallest bound that at least this share of the durations does not exceed. Returns `None` if there
+    /// are no durations, or if the share includes durations above the last bound.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_sign_loss,
@@ -316,10 +316,10 @@ impl Histogram {
 }
 
 impl Lookup {
-    /// All of them.
+    /// All results.
     pub const ALL: [Self; 4] = [Self::Hit, Self::KnownFailure, Self::Joined, Self::Miss];
 
-    /// Its name, as programs write it.
+    /// Returns the name that programs use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hit => "hit",
@@ -331,11 +331,11 @@ impl Lookup {
 }
 
 impl Outcome {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [Self; 6] =
         [Self::Compiled, Self::Refused, Self::TooLong, Self::TooLarge, Self::Panicked, Self::Cancelled];
 
-    /// Its name, as programs write it.
+    /// Returns the name that programs use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Compiled => "compiled",
@@ -349,13 +349,13 @@ impl Outcome {
 }
 
 impl Statistics {
-    /// Requests of all kinds that the cache answered so.
+    /// Returns the number of requests of all kinds with this lookup result.
     pub fn requests(&self, lookup: Lookup) -> u64 {
         let counts = self.kinds.iter().flat_map(|kind| kind.requests);
         counts.filter(|(of, _)| *of == lookup).map(|(_, count)| count).sum()
     }
 
-    /// Compiles of all kinds that ended so.
+    /// Returns the number of compilations of all kinds with this outcome.
     pub fn compiles(&self, outcome: Outcome) -> u64 {
         let counts = self.kinds.iter().flat_map(|kind| kind.compiles);
         counts.filter(|(of, _)| *of == outcome).map(|(_, count)| count).sum()

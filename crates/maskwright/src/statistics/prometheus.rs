@@ -1,12 +1,12 @@
-//! The numbers as text that Prometheus reads: its exposition format, version 0.0.4.
+//! Writes the statistics in the text format of Prometheus, version 0.0.4.
 //!
 //! ```text
 //! # HELP maskwright_masks_total Masks that were filled.
 //! # TYPE maskwright_masks_total counter
 //! maskwright_masks_total 1234
 //! ```
-//! Every family has its two lines of explanation once, and all its samples behind them. A histogram's buckets are cumulative, and the
-//! last one, `le="+Inf"`, equals its count.
+//! Every family begins with its two lines of explanation, followed by all its samples. The buckets of a histogram are
+//! cumulative, and the last one, `le="+Inf"`, equals its count.
 
 use core::fmt::{Display, Write};
 use core::time::Duration;
@@ -14,10 +14,10 @@ use core::time::Duration;
 use super::{Histogram, Statistics};
 
 impl Statistics {
-    /// The statistics in Prometheus' text format, to be served as `text/plain; version=0.0.4`.
+    /// Returns the statistics in Prometheus' text format, to be served as `text/plain; version=0.0.4`.
     ///
-    /// `labels` are added to every sample, for instance `[("model", "llama")]`; their names must be those of labels, their values may be
-    /// anything.
+    /// `labels` are added to every sample, for instance `[("model", "llama")]`. Their names must be valid label names;
+    /// their values are escaped and may be anything.
     pub fn to_prometheus(&self, labels: &[(&str, &str)]) -> String {
         let mut page = Page { text: String::new(), common: pairs(labels) };
         self.write_compiles(&mut page);
@@ -108,8 +108,8 @@ impl Statistics {
 }
 
 impl Histogram {
-    /// The samples of a histogram in Prometheus' text format: cumulative buckets, the sum in seconds, and the count. The lines that explain the family come before
-    /// them, once for all labels.
+    /// Returns the samples of a histogram in Prometheus' text format: cumulative buckets, the sum in seconds, and the
+    /// count. Write the lines that explain the family before them, once for all labels.
     ///
     /// ```
     /// use std::time::Duration;
@@ -134,7 +134,7 @@ impl Histogram {
 
 struct Page {
     text: String,
-    /// Labels of every sample, as they are written.
+    /// The labels of every sample, already formatted.
     common: String,
 }
 
@@ -176,14 +176,14 @@ impl Page {
     }
 }
 
-/// Labels as they are written: a backslash, a quote and a line break in a value are escaped.
+/// Formats labels. A backslash, a quote and a line break in a value are escaped.
 fn pairs(labels: &[(&str, &str)]) -> String {
     let escape = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let pair = |(name, value): &(&str, &str)| format!("{name}=\"{}\"", escape(value));
     labels.iter().map(pair).collect::<Vec<_>>().join(",")
 }
 
-/// Seconds in decimal digits, exactly, without zeros at the end.
+/// Formats seconds as exact decimal digits without trailing zeros.
 fn seconds(time: Duration) -> String {
     let digits = format!("{}.{:09}", time.as_secs(), time.subsec_nanos());
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,8 +1,8 @@
-//! Documents inside a text: where a JSON value ends, and what a list of parameters is as JSON.
+//! Documents inside a text: finds where a JSON value ends, and converts lists of parameters to JSON.
 
 use maskwright_frontend::tag::{self, Inside as Content, Json, Others, Parameter, Types, Wire};
 
-/// Follows a JSON value to its end. It does not check more than it needs for that.
+/// Follows a JSON value to its end. It checks no more than it needs for that.
 #[derive(Clone, Debug, Default)]
 pub(super) struct JsonEnd {
     depth: u32,
@@ -17,24 +17,25 @@ enum Inside {
     String,
     Escape,
     Number,
-    /// `true`, `false` or `null`, and how much of it is missing.
+    /// `true`, `false` or `null`, and the number of missing letters.
     Word(u8),
     Over,
 }
 
-/// What was found out about a piece of text.
+/// The result of reading a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// So many bytes belong to the value, and it goes on.
+    /// This many bytes belong to the value, which continues.
     More(usize),
-    /// So many bytes belong to the value, and it is over.
+    /// This many bytes belong to the value, which is complete.
     End(usize),
     /// No value begins here.
     Nothing,
 }
 
 impl JsonEnd {
-    /// Reads a piece. A number ends with what follows it, or with the text; it contains none of the `ends`.
+    /// Reads a piece of text. A number ends at the next other character or at the end of the text; it contains none of
+    /// the `ends`.
     pub(super) fn read(&mut self, text: &str, ends: &[String], is_last: bool) -> Found {
         for (at, byte) in text.bytes().enumerate() {
             match self.inside {
@@ -98,13 +99,13 @@ impl JsonEnd {
     }
 }
 
-/// Reads a document that is written value by value, and writes JSON.
+/// Reads a document that is written value by value, and writes it as JSON.
 #[derive(Clone, Debug)]
 pub(super) struct Parameters {
     at: At,
-    /// The objects and lists that are open; the first is the document.
+    /// The open objects and lists; the first is the document.
     open: Vec<Container>,
-    /// What ends the value that is being read.
+    /// The marker that ends the current value.
     close: String,
 }
 
@@ -112,32 +113,32 @@ pub(super) struct Parameters {
 #[derive(Clone, Debug)]
 struct Container {
     is_list: bool,
-    /// How many values have begun in it.
+    /// The number of values that have begun in it.
     count: usize,
-    /// What ends it.
+    /// The marker that ends it.
     close: String,
-    /// What the schema says about the values in it, where the tags do not say it; not of the document.
+    /// The content that the schema describes, for values whose tags do not give their type. `None` for the document.
     content: Option<Content>,
 }
 
 #[derive(Clone, Debug, Default)]
 enum At {
-    /// In front of a value, or of the end.
+    /// Before a value, or before the end.
     #[default]
     Between,
     Name,
-    /// In a value that is written as it is, and whether something of it was read.
+    /// In a value that is written verbatim, and whether some of it was read.
     Text {
         begun: bool,
     },
-    /// In a value that is a string, as it is, or JSON.
+    /// In a value that is either a verbatim string or JSON.
     Mixed(Types),
-    /// In front of a value that may be written as values in a value.
+    /// Before a value that may be written as nested values.
     Nested(Box<Parameter>),
-    /// In front of a value that is JSON.
+    /// Before a value that is JSON.
     BeforeJson,
     Json(JsonEnd),
-    /// Behind it.
+    /// After a value that is JSON.
     AfterJson,
 }
 
@@ -150,20 +151,20 @@ pub(super) struct Named<'p> {
     pub(super) json: &'p Json,
 }
 
-/// How far reading got.
+/// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// So many bytes were read; there may be more to do.
+    /// This many bytes were read; there may be more to do.
     Read(usize),
-    /// What comes next is needed.
+    /// More text is needed.
     Wait,
-    /// The parameters are over.
+    /// The parameters are complete.
     Over,
-    /// This is no list of parameters.
+    /// The text is not a list of parameters.
     Broken,
 }
 
-/// A name longer than this is none.
+/// The maximum length of a name in bytes.
 const NAME: usize = 4_096;
 
 impl Default for Parameters {
@@ -232,7 +233,7 @@ impl Parameters {
         let Some(container) = self.open.last_mut() else { return Progress::Broken };
         let open = wire.item.filter(|_| container.is_list).unwrap_or(wire.open);
         let close = &*container.close;
-        // A closing tag with a name in it may begin as an opening one does.
+        // A closing tag that contains a name may have the same beginning as an opening tag.
         let is_closing =
             wire.closes_by_name && rest.strip_prefix(open).is_some_and(|rest| rest.starts_with('/'));
         if wire.closes_by_name && rest == open && !is_last {
@@ -258,14 +259,14 @@ impl Parameters {
             return Progress::Broken;
         }
         if blanks > 0 && wire.item.is_some() {
-            // Where tags may be indented, the white space behind the last one is part of the document.
+            // If tags may be indented, the white space after the last one is part of the document.
             return Progress::Read(blanks);
         }
         json.push_str(if container.count == 0 { "{}" } else { "}" });
         Progress::Over
     }
 
-    /// The name of a value and what stands behind it, which says what kind of value it is. Items of lists have no name.
+    /// Reads the name of a value and the text after it, which determines the value's type. Items of lists have no name.
     fn name(&mut self, text: &str, is_last: bool, named: Named<'_>, json: &mut String) -> Progress {
         let Named { wire, list, others, json: whole } = named;
         let is_item = wire.item.is_some() && self.open.last().is_some_and(|container| container.is_list);
@@ -298,7 +299,7 @@ impl Parameters {
             json.push_str("\": ");
         }
         self.close = format!("{}{}", wire.close, wire.tail((!is_item).then_some(&*wire.escape(&name))));
-        // What a style does not say, the schema does; what nobody knows is a string.
+        // If the style does not give the type, the schema does; an unknown value is a string.
         let container = self.open.last().and_then(|container| container.content.as_ref());
         let described = match container {
             None => list.iter().find(|parameter| parameter.name == name),
@@ -320,7 +321,7 @@ impl Parameters {
         Progress::Read(end)
     }
 
-    /// How a value is read whose types are known.
+    /// Chooses how to read a value with known types.
     fn scalar(&mut self, types: Types, said: Types, wire: Wire, json: &mut String) -> At {
         if types == Types::TEXT {
             json.push('"');
@@ -338,13 +339,13 @@ impl Parameters {
         }
     }
 
-    /// An object or a list begins.
+    /// Begins an object or a list.
     fn begin(&mut self, is_list: bool, content: Option<Content>, json: &mut String) {
         json.push(if is_list { '[' } else { '{' });
         self.open.push(Container { is_list, count: 0, close: self.close.clone(), content });
     }
 
-    /// What the next tag says about a value whose own tag does not say what it is: values in it, or none.
+    /// Decides from the next tag whether a value of unknown type contains nested values.
     fn nested(&mut self, text: &str, is_last: bool, named: Named<'_>, json: &mut String) -> Progress {
         let At::Nested(parameter) = &self.at else { return Progress::Broken };
         let (wire, types) = (named.wire, parameter.types);
@@ -372,7 +373,8 @@ impl Parameters {
         Progress::Read(0)
     }
 
-    /// A value that begins like JSON of one of the types is JSON, and so is a word or a number that is one of them; the rest are strings.
+    /// Decides how to read a value with several types: if it begins like JSON of one of the types, or is a word or
+    /// number of one of them, it is JSON; otherwise it is a string.
     fn mixed(&mut self, text: &str, is_last: bool, types: Types, wire: Wire, json: &mut String) -> Progress {
         let rest = text.trim_start_matches([' ', '\t', '\n', '\r']);
         let begins = match rest.bytes().next() {
@@ -413,7 +415,7 @@ impl Parameters {
     fn text(&mut self, text: &str, wire: Wire, json: &mut String) -> Progress {
         let At::Text { begun } = &mut self.at else { return Progress::Broken };
         if !*begun && wire.trims {
-            // A line break behind the opening tag belongs to it.
+            // A line break after the opening tag belongs to the tag.
             if text.is_empty() {
                 return Progress::Wait;
             }
@@ -432,7 +434,7 @@ impl Parameters {
         }
         let held = held_back(text, core::iter::once(&*self.close));
         let mut sure = text.len() - held;
-        // So does a line break in front of the closing tag.
+        // A line break before the closing tag belongs to that tag, too.
         if wire.trims && text[..sure].ends_with('\n') {
             sure -= 1;
         }
@@ -444,7 +446,7 @@ impl Parameters {
     }
 }
 
-/// What stands in the values of one type, if they are written as values in a value.
+/// Returns the content of values of one type, if they are written as nested values.
 fn content(parameter: &Parameter, which: Types, json: &Json) -> Option<Content> {
     if parameter.types.and(which).is_empty() { None } else { tag::inside(parameter, which, json) }
 }
@@ -453,7 +455,7 @@ fn wait(is_last: bool) -> Progress {
     if is_last { Progress::Broken } else { Progress::Wait }
 }
 
-/// How many bytes at the end of a text may be the beginning of one of these markers.
+/// Returns the number of bytes at the end of a text that may be the beginning of one of these markers.
 pub(super) fn held_back<'m>(text: &str, markers: impl Iterator<Item = &'m str>) -> usize {
     let mut held = 0;
     for marker in markers {
@@ -468,7 +470,7 @@ pub(super) fn held_back<'m>(text: &str, markers: impl Iterator<Item = &'m str>) 
     held
 }
 
-/// Appends a text as the inside of a JSON string.
+/// Appends a text as the content of a JSON string.
 pub(super) fn escape(text: &str, json: &mut String) {
     for c in text.chars() {
         match c {

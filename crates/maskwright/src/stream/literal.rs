@@ -1,21 +1,22 @@
-//! Documents that are written as the arguments of a call: what they are as JSON.
+//! Converts documents that are written as the arguments of a function call to JSON.
 //!
 //! ```text
 //!   city="Oslo", exact=True            {"city": "Oslo", "exact": true}
 //!   city:<|"|>Oslo<|"|>,tags:[1]       {"city": "Oslo", "tags": [1]}
 //! ```
-//! More is read than a mask allows, as models write without one: strings of Python in single quotes with its escapes, and white space between tokens.
+//! This accepts more than a mask allows, because models also write without one: Python strings in single quotes with
+//! Python's escapes, and white space between tokens.
 
 use maskwright_frontend::tag::Style;
 
 use super::document::{Progress, escape, held_back};
 
-/// Reads arguments, and writes JSON.
+/// Reads arguments, and writes them as JSON.
 #[derive(Clone, Debug)]
 pub(super) struct Literal {
     style: Style,
     at: At,
-    /// The objects and lists that are open inside the arguments.
+    /// The open objects and lists inside the arguments.
     open: Vec<Container>,
     /// Whether no argument has begun.
     is_empty: bool,
@@ -31,21 +32,21 @@ enum Container {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// In front of a name. An object that has just begun, or the arguments, may also end here.
+    /// Before a name. An object that has just begun, or the arguments, may also end here.
     Name { may_end: bool },
-    /// In front of a value; a list that has just begun may also end here.
+    /// Before a value. A list that has just begun may also end here.
     Value { may_end: bool },
-    /// In a string up to a quote of Python, or up to the marker of Gemma. It may be a name.
+    /// In a string that ends at a Python quote, or at Gemma's marker. It may be a name.
     Text { quote: Option<char>, is_name: bool },
-    /// Behind a name in quotes.
+    /// After a quoted name.
     Colon,
-    /// Behind a value.
+    /// After a value.
     After,
 }
 
-/// What stands around a string of Gemma.
+/// The marker around Gemma's strings.
 const QUOTE: &str = "<|\"|>";
-/// A name, a word or a number longer than this is none.
+/// The maximum length of a name, a word or a number in bytes.
 const WORD: usize = 4_096;
 
 impl Literal {
@@ -58,7 +59,7 @@ impl Literal {
         self.strayed
     }
 
-    /// Takes one step, and appends to the JSON. One of the `ends` stands behind the arguments.
+    /// Takes one step, and appends to the JSON. The arguments are followed by one of the `ends`.
     pub(super) fn step(&mut self, text: &str, ends: &[String], is_last: bool, json: &mut String) -> Progress {
         if let At::Text { quote, is_name } = self.at {
             return match quote {
@@ -135,7 +136,7 @@ impl Literal {
         Progress::Read(at + 1)
     }
 
-    /// A name of the arguments comes: the object of JSON begins with the first.
+    /// Begins a name of the arguments; the first one also begins the JSON object.
     fn begin_name(&mut self, json: &mut String) {
         if self.open.is_empty() && self.is_empty {
             json.push('{');
@@ -227,13 +228,13 @@ impl Literal {
         Progress::Read(1)
     }
 
-    /// A string is over.
+    /// Ends a string.
     fn finish(&mut self, is_name: bool, json: &mut String) {
         json.push_str(if is_name { "\": " } else { "\"" });
         self.at = if is_name { At::Colon } else { At::After };
     }
 
-    /// A string that stands for itself, up to the marker.
+    /// Reads a verbatim string up to the marker.
     fn marked(&mut self, text: &str, is_name: bool, json: &mut String) -> Progress {
         if let Some(at) = text.find(QUOTE) {
             escape(&text[..at], json);
@@ -248,7 +249,7 @@ impl Literal {
         Progress::Read(sure)
     }
 
-    /// A string of Python.
+    /// Reads a Python string.
     fn quoted(
         &mut self,
         text: &str,
@@ -274,7 +275,7 @@ impl Literal {
                 escape(c.encode_utf8(&mut [0; 4]), json);
                 Progress::Read(length)
             }
-            // Python keeps what it does not know.
+            // Python keeps unknown escapes as they are.
             Escaped::Unknown => {
                 escape("\\", json);
                 Progress::Read(1)
@@ -286,17 +287,17 @@ impl Literal {
     }
 }
 
-/// What an escape stands for.
+/// The meaning of an escape.
 enum Escaped {
-    /// A character, and how long the escape is.
+    /// A character, and the length of the escape.
     Char(char, usize),
-    /// Nothing: a line that goes on.
+    /// Nothing: a line continuation, with its length.
     Nothing(usize),
-    /// It is no escape.
+    /// Not an escape.
     Unknown,
-    /// More of it has to come.
+    /// An incomplete escape.
     Short,
-    /// It stands for no character.
+    /// An invalid escape.
     Broken,
 }
 
@@ -310,7 +311,7 @@ fn escaped(text: &str, quote: char) -> Escaped {
         'b' => return one('\u{8}'),
         'f' => return one('\u{c}'),
         '\\' | '"' | '\'' => return one(letter),
-        // In double quotes a string is one of JSON.
+        // A string in double quotes may also be a JSON string.
         '/' if quote == '"' => return one('/'),
         '\n' => return Escaped::Nothing(2),
         'a' => return one('\u{7}'),
@@ -332,7 +333,7 @@ fn escaped(text: &str, quote: char) -> Escaped {
     if let Some(c) = char::from_u32(first) {
         return Escaped::Char(c, 2 + digits);
     }
-    // A character outside the basic plane is two escapes in JSON.
+    // JSON writes a character outside the basic plane as two escapes.
     let pair = text.get(6..8);
     if letter != 'u' || !(0xd800..0xdc00).contains(&first) || pair.is_some_and(|pair| pair != "\\u") {
         return Escaped::Broken;
@@ -357,7 +358,7 @@ fn wait(is_last: bool) -> Progress {
 mod tests {
     use super::*;
 
-    /// What a text is as JSON, read letter by letter and as a whole, and what is left.
+    /// Converts a text to JSON, read at once and letter by letter, and returns the JSON and the rest.
     fn read(style: Style, text: &str) -> Option<(String, String)> {
         let run = |piece: usize| {
             let (mut json, mut literal) = (String::new(), Literal::new(style));

@@ -1,4 +1,4 @@
-//! Reading what a model wrote under a structural tag: text, reasoning, tool calls, piece by piece.
+//! Parses what a model wrote under a structural tag into text, reasoning and tool calls, piece by piece.
 //!
 //! ```
 //! use maskwright::stream::{Event, Reader};
@@ -26,23 +26,24 @@
 //!
 //! # One spec, two readers
 //!
-//! The reader is driven by the same typed tree, [`tag::Format`](crate::tag::Format), that the grammar is made of, so it knows exactly the markers
-//! that a constrained model can write, and finds them by the same rule: free text ends with the first marker that may follow it. A text that the
-//! grammar accepts is read to its end ([`Finish::Complete`]). How the text is cut into pieces changes nothing but where deltas are
-//! cut.
+//! The reader uses the same typed tree, [`tag::Format`](crate::tag::Format), that the grammar is built from. So it
+//! knows exactly the markers that a constrained model can write, and finds them by the same rule: free text ends with
+//! the first marker that may follow it. A text that the grammar accepts is read to its end ([`Finish::Complete`]). How
+//! the text is split into pieces affects only how the deltas are split.
 //!
 //! ```text
 //!   Format ─ plan ─▶ Plan: a small machine of steps        a piece ─▶ Reader ─▶ events
 //!                    "free text up to <call=", "a JSON value", "</call>"
 //! ```
 //!
-//! A model that writes without a mask can write anything. What does not fit is reported as text, or as a call that
-//! [failed](Event::CallFailed) with everything that belongs to it, and reading goes on at the next place where free text may stand.
+//! A model that writes without a mask can write anything. Text that does not fit is reported as text, or as a call that
+//! [failed](Event::CallFailed) with everything that belongs to it, and reading continues at the next place where free
+//! text is allowed.
 //!
 //! # Special tokens
 //!
-//! To the reader a special token and its name are the same. Feed it the decoded text with special tokens shown, or the tokens
-//! themselves ([`Reader::feed_token`]).
+//! The reader treats a special token and its name alike. Feed it the decoded text including special tokens, or the
+//! tokens themselves ([`Reader::feed_token`]).
 
 mod document;
 mod literal;

@@ -1,8 +1,9 @@
-//! From a [`Format`] to the steps that a reader takes.
+//! Compiles a [`Format`] to the steps of a reader.
 //!
-//! As in the lowering to a grammar, every part is planned in front of what follows it. What follows is known by the markers that it begins with, and
-//! by one step at most that begins without a marker. If two such steps were possible, no reader could tell which one it is in; such trees are
-//! refused here, though they are fine as constraints.
+//! As in the lowering to a grammar, parts are planned from back to front: what follows a part is known when the part is
+//! planned. It is described by the markers that it can begin with, and by at most one step that begins without a
+//! marker. If two such steps were possible, no reader could distinguish them; such trees are refused here, although
+//! they are valid constraints.
 
 use core::fmt;
 
@@ -12,35 +13,35 @@ use maskwright_frontend::tag::{
 };
 use maskwright_grammar::TokenRef;
 
-/// The number of a step.
+/// The index of a step.
 pub(super) type StepId = usize;
 
-/// What a reader does next.
+/// One step of a reader.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// One of these markers must come; if none does, something without a marker.
+    /// Expects one of these markers; otherwise continues with something without a marker.
     Expect { arms: Vec<Way>, otherwise: Option<StepId>, fallback: Option<Fallback> },
-    /// Everything up to one of these markers, or to the end of the text where it may end.
+    /// Reads everything up to one of these markers, or to the end of the text if it may end.
     Until { arms: Vec<Way>, what: What, may_end: bool },
-    /// A JSON value.
+    /// Reads a JSON value.
     Json { ends: Vec<String>, next: StepId },
-    /// A document as parameters.
+    /// Reads a document as parameters.
     Parameters { wire: Wire, list: Vec<Parameter>, others: Others, json: Box<Json>, next: StepId },
-    /// A document as arguments of a call.
+    /// Reads a document as arguments of a call.
     Literal { style: Style, ends: Vec<String>, next: StepId },
-    /// A tag begins.
+    /// Begins a tag.
     Begin { role: Role, begin: String, with_json: bool, resume: Option<StepId>, next: StepId },
-    /// A tag ends.
+    /// Ends a tag.
     End { next: StepId },
-    /// Some text that was read as a marker is part of the content.
+    /// Reports text that was read as a marker, but is part of the content.
     Say { text: String, next: StepId },
-    /// The text is over.
+    /// Ends the text.
     Done,
-    /// Nothing is known any more: all is text.
+    /// The reader has lost track: everything is text.
     Lost,
 }
 
-/// What free text and quoted languages are to the reader.
+/// How the reader treats free text and quoted languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// Free text.
@@ -49,22 +50,22 @@ pub(super) enum What {
     Content,
 }
 
-/// A marker and where it leads.
+/// A marker and the step that follows it.
 #[derive(Clone, Debug)]
 pub(super) struct Way {
     pub(super) marker: String,
     pub(super) next: StepId,
 }
 
-/// Where to go on if what a trigger promised does not come.
+/// The step to continue with if the text after a trigger does not fit.
 #[derive(Clone, Debug)]
 pub(super) struct Fallback {
-    /// What was read already, and turns out to be text.
+    /// The text that was already read, and is reported as text.
     pub(super) text: String,
     pub(super) next: StepId,
 }
 
-/// Why no reader can follow a tree. As a constraint it may be fine.
+/// The reason why no reader can follow a tree. It may still be valid as a constraint.
 ///
 /// ```
 /// use maskwright::stream::Reader;
@@ -77,9 +78,9 @@ pub(super) struct Fallback {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
-    /// The place, as the tree tells it.
+    /// The place in the tree.
     pub at: String,
-    /// What is wrong, and a way out.
+    /// What is wrong, and a way to fix it.
     pub message: String,
 }
 
@@ -92,23 +93,23 @@ impl fmt::Display for PlanError {
 
 impl core::error::Error for PlanError {}
 
-/// What follows a part: the markers that it begins with, and the step that it is otherwise.
+/// What follows a part: the markers that it can begin with, and the step to take without a marker.
 #[derive(Clone, Debug, Default)]
 struct Follow {
     arms: Vec<Way>,
     otherwise: Option<StepId>,
 }
 
-/// The steps of a tree. The first one is `start`.
+/// The steps of a tree; `start` is the first one.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     pub(super) start: StepId,
 }
 
-/// The step that stands for the end.
+/// The step for the end of the text.
 pub(super) const DONE: StepId = 0;
-/// The step that stands for having lost the thread.
+/// The step for a reader that has lost track.
 pub(super) const LOST: StepId = 1;
 
 impl Plan {
@@ -126,7 +127,7 @@ struct Planner {
     depth: usize,
 }
 
-/// How deep parts may stand in each other; the frontend allows less.
+/// The maximum nesting of parts; the frontend allows less.
 const DEPTH: usize = 200;
 
 type Planned<T> = Result<T, PlanError>;
@@ -137,12 +138,12 @@ impl Planner {
         self.steps.len() - 1
     }
 
-    /// A step that is filled in later.
+    /// Adds a step that is filled in later.
     fn reserve(&mut self) -> StepId {
         self.push(Step::Lost)
     }
 
-    /// One step for everything that may follow.
+    /// Returns one step for everything that may follow.
     fn node(&mut self, follow: Follow) -> StepId {
         match (follow.arms.is_empty(), follow.otherwise) {
             (true, Some(step)) => step,
@@ -192,7 +193,7 @@ impl Planner {
         }
     }
 
-    /// A marker whose text is part of the content.
+    /// Plans a marker whose text is part of the content.
     fn said(&mut self, marker: &Marker, at: &str, next: Follow) -> Planned<Follow> {
         if marker.is_empty() {
             return Ok(next);
@@ -237,7 +238,7 @@ impl Planner {
         Ok(Follow { arms: Vec::new(), otherwise: Some(self.push(step)) })
     }
 
-    /// Everything up to a marker that follows.
+    /// Plans everything up to a marker that follows.
     fn until(&mut self, what: What, at: &str, next: Follow) -> Planned<Follow> {
         if next.otherwise.is_some_and(|step| step != DONE) {
             let message = "what follows begins with no marker, so nobody can tell where this part ends; put a `const_string` or a tag behind it";
@@ -264,7 +265,7 @@ impl Planner {
             let once = self.format(content, next.clone(), resume)?;
             return if min == 1 { Ok(once) } else { merged(once, next, at) };
         }
-        // How often is the grammar's affair; whether once more is told by the markers.
+        // The grammar checks the number of repetitions; here the markers decide whether there is one more.
         let again = self.reserve();
         let behind = Follow { arms: Vec::new(), otherwise: Some(again) };
         let once = self.format(content, behind, resume)?;
@@ -283,7 +284,7 @@ impl Planner {
         Ok(Follow { arms: vec![Way { marker: begin, next: begun }], otherwise: None })
     }
 
-    /// The step behind the begin of a tag.
+    /// Plans the steps after the begin marker of a tag.
     fn inside(&mut self, tag: &Tag, next: Follow, resume: Option<StepId>) -> Planned<StepId> {
         let next = self.node(next);
         let ended = self.push(Step::End { next });
@@ -351,7 +352,7 @@ impl Planner {
         Ok(if dispatch.at_least_one { first } else { Follow { arms: Vec::new(), otherwise: Some(free) } })
     }
 
-    /// The ways out of free text by one trigger.
+    /// Returns the ways that one trigger opens out of free text.
     fn arm(&mut self, arm: &Arm, after: &Follow, free: StepId, first: &mut Follow) -> Planned<Vec<Way>> {
         let trigger = text_of(&arm.trigger, &arm.at)?;
         match &arm.then {
@@ -393,7 +394,7 @@ impl Planner {
     }
 }
 
-/// Both, if they can be told apart.
+/// Merges both, if a reader can distinguish them.
 fn merged(mut a: Follow, b: Follow, at: &str) -> Planned<Follow> {
     let otherwise = match (a.otherwise, b.otherwise) {
         (Some(x), Some(y)) if x != y => {
@@ -416,7 +417,7 @@ fn merged(mut a: Follow, b: Follow, at: &str) -> Planned<Follow> {
     Ok(Follow { arms: a.arms, otherwise })
 }
 
-/// The text that a marker is in the eyes of a reader.
+/// Returns the text of a marker as the reader sees it.
 fn text_of(marker: &Marker, at: &str) -> Planned<String> {
     match marker {
         Marker::Text(text) => Ok(text.clone()),
@@ -428,7 +429,7 @@ fn text_of(marker: &Marker, at: &str) -> Planned<String> {
     }
 }
 
-/// Whether there is a document in a part, so that it and nothing else is what a call is about.
+/// Whether a part contains a document, which is then all that a call reports.
 fn holds_json(format: &Format) -> bool {
     match &format.kind {
         Kind::Json(_) => true,

@@ -1,4 +1,4 @@
-//! The reader itself: a plan, the place in it, and what has not been understood yet.
+//! The reader: a plan, the current step, and the text that was not processed yet.
 
 use core::mem;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::literal::Literal;
 use super::plan::{DONE, LOST, Plan, PlanError, Step, StepId, Way, What};
 use crate::stop::unfinished;
 
-/// Something that a reader understood.
+/// Something that a reader has recognized.
 ///
 /// ```
 /// use maskwright::stream::Event;
@@ -25,81 +25,82 @@ use crate::stop::unfinished;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// More of the answer.
+    /// More text of the answer.
     Text(String),
-    /// More of the reasoning.
+    /// More text of the reasoning.
     Reasoning(String),
-    /// A call of a tool has begun. Calls are counted from 0.
+    /// A tool call has begun. Calls are counted from 0.
     CallBegun {
-        /// Which call.
+        /// The index of the call.
         index: usize,
         /// The name of the tool.
         name: String,
     },
-    /// What the model calls the call, where its format has such a thing: Kimi K2 numbers its calls.
+    /// The id that the model gives the call, if its format has ids, such as Kimi K2.
     CallId {
-        /// Which call.
+        /// The index of the call.
         index: usize,
-        /// The number, or whatever it is.
+        /// The id.
         id: String,
     },
-    /// More of the arguments of a call. Parameters that are written in another way arrive as JSON.
+    /// More of the arguments of a call. Parameters in other notations are converted to JSON.
     ArgumentDelta {
-        /// Which call.
+        /// The index of the call.
         index: usize,
-        /// What comes next.
+        /// The next part.
         delta: String,
     },
     /// A call is complete.
     CallDone {
-        /// Which call.
+        /// The index of the call.
         index: usize,
         /// The name of the tool.
         name: String,
-        /// All deltas together.
+        /// The concatenation of all deltas.
         arguments: String,
     },
-    /// A call that had begun turned out not to be one, or was cut off.
+    /// A call that had begun turned out not to be a call, or was cut off.
     CallFailed {
-        /// Which call.
+        /// The index of the call.
         index: usize,
         /// The name of the tool.
         name: String,
-        /// Everything that was read of it, the marker it began with included.
+        /// All text that was read of it, including the marker that it begins with.
         text: String,
     },
     /// A tag without a role has begun. Tags are counted from 0.
     TagBegun {
-        /// Which tag.
+        /// The index of the tag.
         index: usize,
-        /// The marker it begins with.
+        /// The marker that it begins with.
         begin: String,
     },
     /// More of the content of a tag.
     TagDelta {
-        /// Which tag.
+        /// The index of the tag.
         index: usize,
-        /// What comes next.
+        /// The next part.
         delta: String,
     },
     /// A tag is complete.
     TagDone {
-        /// Which tag.
+        /// The index of the tag.
         index: usize,
-        /// All deltas together.
+        /// The concatenation of all deltas.
         content: String,
     },
-    /// A tag that had begun turned out not to be one, or was cut off.
+    /// A tag that had begun turned out not to be a tag, or was cut off.
     TagFailed {
-        /// Which tag.
+        /// The index of the tag.
         index: usize,
-        /// Everything that was read of it, the marker it began with included.
+        /// All text that was read of it, including the marker that it begins with.
         text: String,
     },
 }
 
 impl Event {
-    /// What happened, as a word: `text`, `reasoning`, `call`, `call_id`, `arguments`, `call_done`, `call_failed`, `tag`, `tag_text`, `tag_done` or `tag_failed`.
+    /// Returns the kind of event as a word: `text`, `reasoning`, `call`, `call_id`, `arguments`, `call_done`,
+    /// `call_failed`, `tag`, `tag_text`, `tag_done` or `tag_failed`.
     ///
     /// ```
     /// use maskwright::stream::Event;
@@ -123,7 +124,7 @@ impl Event {
         }
     }
 
-    /// Which call or tag; `None` for text and reasoning.
+    /// Returns the index of the call or tag; `None` for text and reasoning.
     pub fn index(&self) -> Option<usize> {
         match self {
             Self::Text(_) | Self::Reasoning(_) => None,
@@ -139,7 +140,7 @@ impl Event {
         }
     }
 
-    /// The name of the tool, where a call begins and where it ends.
+    /// Returns the name of the tool, when a call begins and when it ends.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::CallBegun { name, .. } | Self::CallDone { name, .. } | Self::CallFailed { name, .. } => {
@@ -149,7 +150,7 @@ impl Event {
         }
     }
 
-    /// What was read; nothing where a call begins.
+    /// Returns the text of the event; it is empty when a call begins.
     pub fn text(&self) -> &str {
         match self {
             Self::CallBegun { .. } => "",
@@ -181,16 +182,16 @@ impl Event {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Finish {
-    /// It is all that the tree asks for.
+    /// The text is complete according to the tree.
     Complete,
-    /// It could have gone on, and should have.
+    /// The text ended too early.
     Cut,
-    /// Something in it was not what the tree asks for.
+    /// A part of the text did not fit the tree.
     Strayed,
 }
 
 impl Finish {
-    /// As a word: `complete`, `cut` or `strayed`.
+    /// Returns it as a word: `complete`, `cut` or `strayed`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -223,37 +224,37 @@ impl Finish {
 pub struct Reader {
     plan: Arc<Plan>,
     step: StepId,
-    /// What has not been understood yet, and how much of it is done.
+    /// The text that was not processed yet, and how many bytes of it are done.
     buffer: String,
     read: usize,
-    /// The beginning of a character whose rest has not come.
+    /// The bytes of an incomplete character.
     bytes: Vec<u8>,
     open: Vec<Open>,
     document: Document,
     calls: usize,
     tags: usize,
-    /// The id of the call that begins next.
+    /// The id of the next call.
     id: String,
     strayed: bool,
-    /// A line break may stand here: the one behind the last parameter.
+    /// Whether a line break may come here: the one after the last parameter.
     may_break: bool,
-    /// Steps since something was read. A plan could go in circles without reading.
+    /// The number of steps since something was read. It detects a plan that loops without reading.
     idle: usize,
 }
 
-/// A tag that has begun.
+/// An open tag.
 #[derive(Clone, Debug)]
 struct Open {
     what: Channel,
     resume: Option<StepId>,
-    /// Everything that was read since it began.
+    /// All text that was read since it began.
     text: String,
-    /// What was reported of it.
+    /// The text that was reported.
     content: String,
     id: String,
 }
 
-/// Where the content of a tag goes.
+/// The channel that the content of a tag is reported to.
 #[derive(Clone, Debug)]
 enum Channel {
     Text,
@@ -280,19 +281,19 @@ enum Document {
     Literal(Literal),
 }
 
-/// Whether a step led on.
+/// Whether a step made progress.
 enum Went {
     On,
     Waiting,
 }
 
 impl Reader {
-    /// A reader for texts that a tree describes.
+    /// Creates a reader for texts that a tree describes.
     pub fn new(format: &Format) -> Result<Self, PlanError> {
         Ok(Self::at_start(Arc::new(Plan::new(format)?)))
     }
 
-    /// The same reader at the beginning of another text. The plan is shared.
+    /// Returns a reader with the same plan at the beginning of another text.
     #[must_use]
     pub fn fresh(&self) -> Self {
         Self::at_start(self.plan.clone())
@@ -323,7 +324,7 @@ impl Reader {
         self.advance(false, events);
     }
 
-    /// Reads some bytes, which may end inside a character.
+    /// Reads bytes, which may end inside a character.
     pub fn feed_bytes(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
         self.bytes.extend_from_slice(bytes);
         let end = self.bytes.len() - unfinished(&self.bytes);
@@ -332,7 +333,7 @@ impl Reader {
         self.advance(false, events);
     }
 
-    /// Reads a token: its bytes, or the name of a special one. Tokens that stand for nothing are nothing.
+    /// Reads a token: its bytes, or the name of a special token. Tokens without text are ignored.
     pub fn feed_token(&mut self, token: TokenId, vocabulary: &Vocabulary, events: &mut Vec<Event>) {
         match vocabulary.special_name(token) {
             Some(name) => self.feed(name, events),
@@ -340,15 +341,15 @@ impl Reader {
         }
     }
 
-    /// Says that nothing follows.
+    /// Ends the text.
     pub fn finish(&mut self, events: &mut Vec<Event>) -> Finish {
         self.flush_bytes();
         self.advance(true, events);
         self.end(false, events)
     }
 
-    /// Says that nothing follows because the text was cut off, at some number of tokens for instance. What may be the beginning of a marker is not reported,
-    /// and neither is what was read of a call before its name was known; a call of which nothing is missing but its end is complete.
+    /// Ends a text that was cut off, for example by a limit on tokens. A possible beginning of a marker is not
+    /// reported, nor is text of a call whose name is not known yet. A call that lacks only its end marker is complete.
     ///
     /// ```
     /// use maskwright::formats::{ModelFormat, Request, Tool};
@@ -375,13 +376,13 @@ impl Reader {
             Step::Until { may_end, .. } => *may_end,
             _ => false,
         };
-        // A marker that ends the text is often not shown to those who read it.
+        // A marker that ends the text is often not part of the text that the reader gets.
         let rest = self.rest().to_owned();
         let ends =
             |way: &Way| way.marker.starts_with(&rest) && matches!(plan.steps[way.next], Step::End { .. });
         let is_closed = match &plan.steps[self.step] {
             Step::Expect { arms, .. } => !arms.is_empty() && arms.iter().all(ends),
-            // A text that was cut off has no end that is not shown.
+            // If the text was cut off, an end marker is really missing.
             Step::Until { arms, what: What::Content | What::Free, .. } => !is_cut && arms.iter().any(ends),
             _ => false,
         };
@@ -407,7 +408,7 @@ impl Reader {
         }
     }
 
-    /// Bytes that no text has in front of a text are a broken character.
+    /// Replaces an incomplete character before new text with U+FFFD.
     fn flush_bytes(&mut self) {
         if !self.bytes.is_empty() {
             self.buffer.push(char::REPLACEMENT_CHARACTER);
@@ -415,7 +416,7 @@ impl Reader {
         }
     }
 
-    /// Goes on as far as what has come allows.
+    /// Advances as far as the text allows.
     fn advance(&mut self, is_last: bool, events: &mut Vec<Event>) {
         let plan = self.plan.clone();
         self.idle = 0;
@@ -473,7 +474,7 @@ impl Reader {
                         self.step = next;
                     }
                     (Expected::None, Some(next), _) => self.step = *next,
-                    // The end of the text is no mistake; what it cut off is told at the finish.
+                    // The end of the text is not an error; `finish` reports what it cut off.
                     (Expected::None, None, _) if is_last && self.may_be_cut(arms) => return Went::Waiting,
                     (Expected::None, None, Some(fallback)) => {
                         self.strayed = true;
@@ -531,7 +532,7 @@ impl Reader {
         let mut end = if let Document::Json(end) = mem::take(&mut self.document) {
             end
         } else {
-            // No grammar allows white space here, but models do without one.
+            // No grammar allows white space here, but models that write without a mask add it.
             let blanks = self.rest().len() - self.rest().trim_start().len();
             self.strayed |= blanks > 0;
             self.skip(blanks);
@@ -562,7 +563,7 @@ impl Reader {
         Went::Waiting
     }
 
-    /// Text up to the marker that is complete first.
+    /// Reads text up to the first complete marker.
     fn until(&mut self, arms: &[Way], what: What, is_last: bool, events: &mut Vec<Event>) -> Went {
         let rest = self.rest();
         let ends = arms
@@ -587,7 +588,7 @@ impl Reader {
         Went::Waiting
     }
 
-    /// Whether the text was cut inside a marker that it cannot do without.
+    /// Whether the text was cut inside a required marker.
     fn is_cut_marker(&self, arms: &[Way]) -> bool {
         let plan = &self.plan;
         match &plan.steps[self.step] {
@@ -596,16 +597,16 @@ impl Reader {
         }
     }
 
-    /// Whether what is left may be the beginning of a marker.
+    /// Whether the rest may be the beginning of a marker.
     fn may_be_cut(&self, arms: &[Way]) -> bool {
         arms.iter().any(|way| way.marker.starts_with(self.rest()))
     }
 
-    /// Which of the markers comes, the longest first.
+    /// Finds the marker that comes next, preferring the longest.
     fn expected(&self, arms: &[Way], is_last: bool) -> Expected {
         match self.expected_at(arms, 0, is_last) {
             Expected::None => {
-                // White space that no grammar allows, but that models write without one.
+                // White space that no grammar allows, but that models add when they write without a mask.
                 let blanks = self.rest().len() - self.rest().trim_start().len();
                 if blanks == 0 { Expected::None } else { self.expected_at(arms, blanks, is_last) }
             }
@@ -685,7 +686,7 @@ impl Reader {
         }
     }
 
-    /// What has come does not fit: goes on where free text may stand.
+    /// Handles text that does not fit: continues where free text is allowed.
     fn stray(&mut self, events: &mut Vec<Event>) {
         self.strayed = true;
         self.document = Document::None;
@@ -700,7 +701,7 @@ impl Reader {
         }
     }
 
-    /// Reports some content to the channel that it belongs to.
+    /// Reports content to its channel.
     fn report(&mut self, text: &str, what: What, events: &mut Vec<Event>) {
         if text.is_empty() {
             return;
@@ -741,7 +742,7 @@ impl Reader {
         &self.buffer[self.read..]
     }
 
-    /// Marks some of the text as read.
+    /// Marks text as read.
     fn skip(&mut self, length: usize) {
         if length == 0 {
             return;
@@ -757,9 +758,9 @@ impl Reader {
     }
 }
 
-/// What a place that expects a marker sees.
+/// The result of looking for a marker.
 enum Expected {
-    /// A marker, so long with the white space in front of it.
+    /// A marker, and its length including the white space before it.
     Way {
         next: StepId,
         length: usize,

@@ -1,19 +1,21 @@
 //! Rows of numbers in eight-bit blocks, and their dot products.
 //!
-//! A *block* is 32 whole numbers from −127 to 127 and a factor for all of them. A row of 576 floats (2,304 bytes) becomes 18 blocks (648 bytes),
-//! and a dot product of two rows becomes 18 dot products of small whole numbers, which processors do 32 at a time:
+//! A *block* is 32 integers from −127 to 127 with a common factor. A row of 576 floats (2,304 bytes) becomes 18 blocks
+//! (648 bytes), and a dot product of two rows becomes 18 dot products of small integers, of which processors compute 32
+//! at a time:
 //!
 //! ```text
 //! row   [ 0.31 −0.02 … ]  ─▶  127 · 0.00244  −8 · 0.00244 …
 //! dot   Σ over blocks: (factor · factor) · Σ of 32 products of whole numbers
 //! ```
 //!
-//! The numbers of several rows are multiplied with those of several others in one go (a *tile*), so that each is loaded once and its sign
-//! is looked at once. Every dot product of a tile has a sum of its own, built in the same order whatever the tile's size: **its bits do not
-//! depend on its neighbours**.
+//! The numbers of several rows are multiplied with those of several others in one go (a *tile*), so that each number is
+//! loaded only once and its sign is only examined once. Every dot product of a tile has its own sum, which is built in
+//! the same order for all tile sizes: **its bits do not depend on its neighbors**.
 //!
-//! There are two ways: [`Avx2`](Way::Avx2) for x86-64 processors of the last decade, and [`Plain`](Way::Plain) for all others, which a compiler turns into
-//! what the processor has. Which one is taken is found out when the program runs.
+//! There are two implementations: [`Avx2`](Way::Avx2) for x86-64 processors of the last decade, and
+//! [`Plain`](Way::Plain) for all others, which the compiler vectorizes as far as possible. The choice is made at run
+//! time.
 
 #![expect(clippy::inline_always, reason = "what is not inlined is compiled for the oldest processor")]
 
@@ -21,12 +23,12 @@ use super::config::BLOCK;
 
 type Block = [i8; BLOCK];
 
-/// Rows of blocks, all of the same width.
+/// Rows of blocks, all with the same width.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blocks {
     numbers: Vec<Block>,
     factors: Vec<f32>,
-    /// Blocks of a row.
+    /// The number of blocks in a row.
     width: usize,
 }
 
@@ -38,14 +40,14 @@ pub(crate) struct Row<'b> {
 }
 
 impl Blocks {
-    /// Rows of this many floats, a multiple of the block.
+    /// Creates rows with this many floats, a multiple of the block size.
     pub(crate) fn new(rows: &[f32], columns: usize) -> Self {
         let mut blocks = Self::default();
         blocks.fill(rows, columns);
         blocks
     }
 
-    /// Becomes other rows, in the same place.
+    /// Replaces the content by other rows, and reuses the memory.
     pub(crate) fn fill(&mut self, rows: &[f32], columns: usize) {
         self.width = columns / BLOCK;
         self.numbers.resize(rows.len() / BLOCK, [0; BLOCK]);
@@ -53,7 +55,7 @@ impl Blocks {
         Way::detect().run(Quantise { rows, numbers: &mut self.numbers, factors: &mut self.factors });
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.factors.len().checked_div(self.width).unwrap_or(0)
     }
@@ -63,7 +65,7 @@ impl Blocks {
         self.factors.append(&mut other.factors);
     }
 
-    /// The floats of a row.
+    /// Converts a row to floats.
     pub(crate) fn floats(&self, row: usize, out: &mut [f32]) {
         let Row { numbers, factors } = self.row(row);
         for ((out, block), factor) in out.chunks_exact_mut(BLOCK).zip(numbers).zip(factors) {
@@ -84,7 +86,7 @@ impl Blocks {
     }
 }
 
-/// How dot products are computed.
+/// The implementation of dot products.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
     /// For every processor.
@@ -95,7 +97,7 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// The best way on this processor. Asking is cheap.
+    /// Returns the best implementation for this processor. This is cheap.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if let Some(simd) = pulp::x86::V3::try_new() {
@@ -104,7 +106,7 @@ impl Way {
         Self::Plain
     }
 
-    /// Does some work with everything that the processor has.
+    /// Runs some work with all instructions that the implementation may use.
     pub(crate) fn run<W: Work>(self, work: W) {
         match self {
             Self::Plain => work.run(Plain),
@@ -114,9 +116,10 @@ impl Way {
     }
 }
 
-/// Something that takes time.
+/// Time-consuming work.
 pub(crate) trait Work {
-    /// Does it. Must be `#[inline(always)]`, as must be whatever takes time in it, or it is compiled for the oldest processor.
+    /// Runs it. This function and all time-consuming functions that it calls must be `#[inline(always)]`, or they are
+    /// compiled for the oldest processor.
     fn run(self, tiles: impl Tiles);
 }
 
@@ -125,7 +128,7 @@ pub(crate) trait Tiles: Copy {
     fn tile<const R: usize, const I: usize>(self, rows: [Row<'_>; R], inputs: [Row<'_>; I]) -> [[f32; I]; R];
 }
 
-/// Each of these rows of a matrix times each input: `out` has a number for each input, for each row.
+/// Multiplies each of these rows of a matrix with each input: `out` has, for each row, a number for each input.
 pub(crate) struct Products<'b> {
     pub(crate) matrix: &'b Blocks,
     pub(crate) first: usize,
@@ -133,7 +136,7 @@ pub(crate) struct Products<'b> {
     pub(crate) out: &'b mut [f32],
 }
 
-/// Inputs that go over all rows together; they and the rows stay in the nearest cache.
+/// The number of inputs that are processed together for all rows; they and the rows stay in the nearest cache.
 const TOGETHER: usize = 16;
 
 impl Work for Products<'_> {
@@ -153,7 +156,7 @@ impl Work for Products<'_> {
 }
 
 impl Products<'_> {
-    /// All rows, for the inputs from `start` to `end`, which are a multiple of I.
+    /// Computes all rows for the inputs from `start` to `end`, whose number is a multiple of I.
     #[inline(always)]
     fn rows<const R: usize, const I: usize>(&mut self, tiles: impl Tiles, start: usize, end: usize) {
         let rows = self.out.len() / self.inputs.rows().max(1);
@@ -206,7 +209,7 @@ impl Work for Quantise<'_> {
     }
 }
 
-/// Loops that a compiler understands.
+/// Loops that the compiler can vectorize.
 #[derive(Clone, Copy)]
 struct Plain;
 
@@ -250,7 +253,7 @@ impl Tiles for pulp::x86::V3 {
         use std::arch::x86_64::__m256i;
 
         let blocks = rows[0].numbers.len();
-        // The same length for all, so that the compiler checks it once.
+        // The same length for all, so that the compiler checks bounds only once.
         let rows = rows.map(|row| Row { numbers: &row.numbers[..blocks], factors: &row.factors[..blocks] });
         let inputs =
             inputs.map(|row| Row { numbers: &row.numbers[..blocks], factors: &row.factors[..blocks] });
@@ -260,7 +263,8 @@ impl Tiles for pulp::x86::V3 {
             let right: [__m256i; I] = std::array::from_fn(|at| bytemuck::cast(inputs[at].numbers[block]));
             for (sums, row) in sums.iter_mut().zip(&rows) {
                 let left: __m256i = bytemuck::cast(row.numbers[block]);
-                // One factor of a product must be unsigned: |x| · (y with the sign of x) is x · y, and two of them fit into 16 bits.
+                // One factor of a product must be unsigned: |x| · (y with the sign of x) is x · y, and two of these
+                // products fit into 16 bits.
                 let size = self.avx2._mm256_abs_epi8(left);
                 for (at, sum) in sums.iter_mut().enumerate() {
                     let signed = self.avx2._mm256_sign_epi8(right[at], left);
@@ -307,7 +311,7 @@ mod tests {
         assert_eq!(Blocks::new(&back, 64).numbers, blocks.numbers);
     }
 
-    /// Both ways against sums in double precision of the very same whole numbers.
+    /// Compares both implementations with double-precision sums of the same integers.
     #[test]
     fn every_way_gives_the_dot_products() {
         for (rows, count, columns) in [(1, 1, 32), (5, 1, 96), (7, 3, 64), (9, 23, 160), (4, 16, 576)] {

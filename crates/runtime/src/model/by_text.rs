@@ -1,4 +1,5 @@
-//! A model that has learnt nothing: what it writes is a function of the text so far. For tests and fuzzers, which want a scheduler or a server without weights.
+//! A fake model whose logits are a function of the text so far. It allows tests and fuzzers to run a scheduler or a
+//! server without weights.
 //!
 //! ```
 //! use maskwright_runtime::model::{ByText, Feed, Logits, Model, Wanted, chance};
@@ -18,7 +19,7 @@ use maskwright_vocab::TokenId;
 use super::{Feed, Logits, Model, ModelError, SequenceId, Wanted, check_feeds};
 use crate::sampler::rng::Rng;
 
-/// A model that asks a function for its logits: it gets the text and a row of zeros.
+/// A model that calls a function for its logits, with the text and a row of zeros.
 pub struct ByText<F> {
     width: usize,
     context: usize,
@@ -28,13 +29,13 @@ pub struct ByText<F> {
 }
 
 impl<F: FnMut(&[TokenId], &mut [f32]) + Send> ByText<F> {
-    /// A model with so many tokens, and texts of at most so many.
+    /// Creates a model with this number of tokens, and this maximum length of texts.
     pub fn new(width: usize, context: usize, write: F) -> Self {
         Self { width, context, write, texts: BTreeMap::new(), next: 0 }
     }
 }
 
-/// Logits between 0 and 4 by chance, but always the same ones for a text.
+/// Fills in random logits between 0 and 4, always the same ones for a text.
 pub fn chance(text: &[TokenId], row: &mut [f32]) {
     let state =
         text.iter().fold(7_u64, |state, token| state.wrapping_mul(31).wrapping_add(u64::from(token.0)));

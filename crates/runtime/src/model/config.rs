@@ -1,7 +1,8 @@
-//! The shape of a model: how wide, how deep, how it turns positions into angles.
+//! The shape of a model: its width, its depth, and its position encoding.
 //!
-//! Two kinds of files say it, with different names ([`gguf`](super::gguf) and [`safetensors`](super::safetensors) translate). What is
-//! checked is the same: [`Config::check`] refuses whatever the forward pass could not do exactly or could not do at all.
+//! Two kinds of files contain it, with different names ([`gguf`](super::gguf) and [`safetensors`](super::safetensors)
+//! translate them). Both are checked alike: [`Config::check`] refuses whatever the forward pass cannot compute, or
+//! cannot compute exactly.
 
 use std::f32::consts::PI;
 
@@ -10,40 +11,40 @@ use super::LoadError;
 /// The shape of a model of the Llama family.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Which family: `llama`, `qwen2`, `qwen3`.
+    /// The family: `llama`, `qwen2`, `qwen3`.
     pub architecture: String,
-    /// Numbers of a token between the layers.
+    /// The number of values of a token between the layers.
     pub hidden: usize,
-    /// How many layers there are.
+    /// The number of layers.
     pub layers: usize,
-    /// Numbers of a token inside the feed-forward part.
+    /// The number of values of a token inside the feed-forward part.
     pub inner: usize,
-    /// Heads that ask.
+    /// The number of query heads.
     pub heads: usize,
-    /// Heads that are asked; each answers `heads / kv_heads` of them.
+    /// The number of key-value heads; each serves `heads / kv_heads` query heads.
     pub kv_heads: usize,
-    /// Numbers of a head.
+    /// The number of values of a head.
     pub head_size: usize,
-    /// Tokens, which are the width of a row of logits.
+    /// The number of tokens, which is the width of a row of logits.
     pub tokens: usize,
-    /// The most tokens of a text.
+    /// The maximum number of tokens of a text.
     pub context: usize,
-    /// What keeps the root mean square from being zero.
+    /// A small number that keeps the root mean square from being zero.
     pub epsilon: f32,
-    /// How positions become angles.
+    /// The position encoding.
     pub rope: Rope,
 }
 
-/// How positions become angles: pair j of a head is turned by `position · frequencies[j]`.
+/// The rotary position encoding: pair j of a head is rotated by the angle `position · frequencies[j]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rope {
-    /// One frequency for each pair of numbers.
+    /// One frequency for each pair of values.
     pub frequencies: Vec<f32>,
-    /// Which numbers make a pair.
+    /// Which values form a pair.
     pub pairs: Pairs,
 }
 
-/// Which numbers of a head are turned together.
+/// Which values of a head are rotated together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairs {
     /// 2j and 2j + 1.
@@ -52,26 +53,26 @@ pub enum Pairs {
     Halves,
 }
 
-/// How the frequencies of a longer context are made from those of a shorter one.
+/// How the frequencies for a longer context are derived from those for a shorter one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scaling {
-    /// They are not.
+    /// They are unchanged.
     None,
-    /// All are divided.
+    /// All are divided by a factor.
     Linear(f32),
-    /// Those of long waves are divided, those of short waves kept, with a ramp between: Llama 3.1's way.
+    /// Low frequencies are divided, high ones are kept, with a ramp between them, as in Llama 3.1.
     Llama3 { factor: f32, low: f32, high: f32, context: f32 },
 }
 
 impl Rope {
-    /// Frequencies of a base, for heads of a size.
+    /// Computes the frequencies for a base and a head size.
     pub(crate) fn new(base: f32, head_size: usize, pairs: Pairs, scaling: Scaling) -> Self {
         let frequency = |pair: usize| base.powf(-(2.0 * pair as f32) / head_size as f32);
         let frequencies = (0..head_size / 2).map(frequency).map(|one| scaling.of(one)).collect();
         Self { frequencies, pairs }
     }
 
-    /// Divides each frequency by its own factor, as a GGUF file may ask for.
+    /// Divides each frequency by its own factor, as some GGUF files require.
     pub(crate) fn divide(&mut self, factors: &[f32]) -> Result<(), LoadError> {
         if factors.len() != self.frequencies.len()
             || factors.iter().any(|&one| !one.is_finite() || one <= 0.0)
@@ -103,24 +104,24 @@ impl Scaling {
     }
 }
 
-/// Weights are kept in blocks of this many.
+/// The number of weights in a block.
 pub(crate) const BLOCK: usize = 32;
-/// Limits beyond which a file is broken rather than large.
+/// Files beyond these limits are invalid rather than large.
 const MAX_SIZE: usize = 1 << 20;
 const MAX_LAYERS: usize = 1 << 10;
 
 impl Config {
-    /// Numbers of all heads that ask.
+    /// Returns the number of values of all query heads.
     pub fn query_size(&self) -> usize {
         self.heads * self.head_size
     }
 
-    /// Numbers of all heads that are asked.
+    /// Returns the number of values of all key-value heads.
     pub fn kv_size(&self) -> usize {
         self.kv_heads * self.head_size
     }
 
-    /// Whether the model can be computed.
+    /// Checks whether the model can be computed.
     pub(crate) fn check(&self) -> Result<(), LoadError> {
         let sizes = [
             ("hidden size", self.hidden),

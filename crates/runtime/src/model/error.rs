@@ -1,28 +1,28 @@
-//! Why a file gives no model.
+//! The errors of loading a model.
 
 use std::{
     fmt,
     path::{Path, PathBuf},
 };
 
-/// Why a model cannot be loaded.
+/// The reason why a model cannot be loaded.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
     /// A file cannot be read.
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The file is broken.
+    /// The file is invalid.
     Malformed(String),
-    /// The file is sound, but the model cannot be computed here.
+    /// The file is valid, but the model is not supported.
     Unsupported(String),
     /// Its tokenizer cannot be used.
     Tokenizer(maskwright_tokenizers::Error),
-    /// The machine gave no threads.
+    /// The threads could not be started.
     Threads(String),
 }
 

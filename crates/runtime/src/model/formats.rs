@@ -1,16 +1,16 @@
-//! The formats in which files hold weights, as floats.
+//! Converts the formats of weights in files to floats.
 //!
-//! A GGUF file names the format of each tensor by a number. Apart from plain floats, all of them are blocks: some small whole numbers, packed, and
-//! what they are to be multiplied with. Here each format is a function from a block and an index to a float, written for the
-//! reader: loading a model is the only time it is used.
+//! A GGUF file gives the format of each tensor as a number. Apart from plain floats, all formats consist of blocks:
+//! packed small integers, and the factors to multiply them with. Here each format is a function from a block and an
+//! index to a float, written for readability: it is only used while a model is loaded.
 //!
 //! | format | block | a number is |
 //! |---|---|---|
-//! | `Q4_0`, `Q5_0` | 32 | factor · (whole − half of the range) |
-//! | `Q4_1`, `Q5_1` | 32 | factor · whole + offset |
-//! | `Q8_0` | 32 | factor · whole |
-//! | `Q2_K`, `Q4_K`, `Q5_K` | 256, in groups of 16 or 32 | factor · scale of the group · whole − factor · offset of the group |
-//! | `Q3_K`, `Q6_K` | 256, in groups of 16 | factor · scale of the group · (whole − half of the range) |
+//! | `Q4_0`, `Q5_0` | 32 | factor · (integer − half of the range) |
+//! | `Q4_1`, `Q5_1` | 32 | factor · integer + offset |
+//! | `Q8_0` | 32 | factor · integer |
+//! | `Q2_K`, `Q4_K`, `Q5_K` | 256, in groups of 16 or 32 | factor · scale of the group · integer − factor · offset of the group |
+//! | `Q3_K`, `Q6_K` | 256, in groups of 16 | factor · scale of the group · (integer − half of the range) |
 
 use half::{bf16, f16};
 
@@ -33,7 +33,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// By ggml's number for it.
+    /// Returns the format with this number in ggml.
     pub(crate) fn from_number(number: u32) -> Option<Self> {
         Some(match number {
             0 => Self::F32,
@@ -53,7 +53,7 @@ impl Format {
         })
     }
 
-    /// Numbers of a block.
+    /// Returns the number of values in a block.
     pub(crate) fn block_len(self) -> usize {
         match self {
             Self::F32 | Self::F16 | Self::Bf16 => 1,
@@ -62,7 +62,7 @@ impl Format {
         }
     }
 
-    /// Bytes of a block.
+    /// Returns the size of a block in bytes.
     pub(crate) fn block_bytes(self) -> usize {
         match self {
             Self::F32 => 4,
@@ -80,13 +80,13 @@ impl Format {
         }
     }
 
-    /// The bytes of so many numbers, if they make whole blocks.
+    /// Returns the size of this number of values in bytes, if they form whole blocks.
     pub(crate) fn bytes_of(self, elements: usize) -> Option<usize> {
         let is_whole = elements.is_multiple_of(self.block_len());
         (elements / self.block_len()).checked_mul(self.block_bytes()).filter(|_| is_whole)
     }
 
-    /// The floats of whole blocks; what is left over is ignored.
+    /// Converts whole blocks to floats; an incomplete block at the end is ignored.
     pub(crate) fn floats(self, bytes: &[u8]) -> Vec<f32> {
         let mut floats = Vec::with_capacity(bytes.len() / self.block_bytes() * self.block_len());
         for block in bytes.chunks_exact(self.block_bytes()) {
@@ -130,7 +130,7 @@ fn half_at(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
 }
 
-/// 32 numbers: the lower halves of 16 bytes, then the upper halves; a fifth bit may stand elsewhere.
+/// Adds 32 values: the lower halves of 16 bytes, then the upper halves; a fifth bit may be stored elsewhere.
 fn small(floats: &mut Vec<f32>, factor: f32, shift: f32, offset: f32, fifth: Option<&[u8]>, halves: &[u8]) {
     for at in 0..32 {
         let low = halves[at % 16] >> (at / 16 * 4) & 15;
@@ -139,12 +139,12 @@ fn small(floats: &mut Vec<f32>, factor: f32, shift: f32, offset: f32, fifth: Opt
     }
 }
 
-/// Two bits at a place: in each half of the block, 32 bytes hold four numbers each.
+/// Returns two bits of the value at an index: in each half of the block, 32 bytes hold four values each.
 fn two_bits_of(bytes: &[u8], at: usize) -> u8 {
     bytes[at / 128 * 32 + at % 32] >> (at % 128 / 32 * 2) & 3
 }
 
-/// Four bits at a place: 32 bytes hold the numbers of two groups of 32.
+/// Returns four bits of the value at an index: 32 bytes hold the values of two groups of 32.
 fn four_bits_of(bytes: &[u8], at: usize) -> u8 {
     bytes[at / 64 * 32 + at % 32] >> (at % 64 / 32 * 4) & 15
 }
@@ -166,7 +166,7 @@ fn three_bits(block: &[u8], at: usize) -> f32 {
     half_at(rest, 12) * (f32::from(scale) - 32.0) * (f32::from(whole) - 4.0)
 }
 
-/// The scale and the offset of a group of 32, six bits each, packed into twelve bytes.
+/// Returns the scale and the offset of a group of 32, six bits each, packed into twelve bytes.
 fn scale_and_least(packed: &[u8], group: usize) -> (f32, f32) {
     let (scale, least) = if group < 4 {
         (packed[group] & 63, packed[group + 4] & 63)
@@ -193,7 +193,8 @@ fn five_bits(block: &[u8], at: usize) -> f32 {
 fn six_bits(block: &[u8], at: usize) -> f32 {
     let (low, rest) = block.split_at(128);
     let (high, rest) = rest.split_at(64);
-    // In each half of the block, 64 bytes hold two numbers each: the first 64 in their lower halves, the others in their upper.
+    // In each half of the block, 64 bytes hold two values each: the first 64 in their lower halves, the others in their
+    // upper halves.
     let low = low[at / 128 * 64 + at % 64] >> (at % 128 / 64 * 4) & 15;
     let whole = low | two_bits_of(high, at) << 4;
     half_at(rest, 16) * f32::from(rest[at / 16].cast_signed()) * (f32::from(whole) - 32.0)
@@ -205,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// What the Python package `gguf` of llama.cpp, version 0.19.0, makes of the same bytes.
+    /// Checksums of the results of the Python package `gguf` of llama.cpp, version 0.19.0, for the same bytes.
     const EXPECTED: [(Format, u64); 13] = [
         (Format::F32, 0xD85D_4BBF_4EB3_6F48),
         (Format::F16, 0xE1B3_F396_63D9_0310),
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(Format::Q8_0.bytes_of(usize::MAX - 31), None);
     }
 
-    /// Bytes by chance, but with factors that are plain numbers.
+    /// Returns random bytes, in which the factors are ordinary numbers.
     fn sample(format: Format) -> Vec<u8> {
         let rng = crate::sampler::rng::Rng::new(Some(8), 0);
         let mut bytes: Vec<u8> =
@@ -259,7 +260,7 @@ mod tests {
         bytes
     }
 
-    /// A number for a list of floats, in steps of 2^−12, so that no order of operations matters.
+    /// Returns a checksum of floats, in steps of 2^−12, so that the order of operations does not matter.
     fn checksum(floats: &[f32]) -> u64 {
         floats.iter().fold(0, |sum, float| {
             (sum ^ ((float * 4096.0).round() as i64).cast_unsigned()).wrapping_mul(0x0000_0100_0000_01B3)

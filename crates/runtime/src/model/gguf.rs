@@ -1,7 +1,7 @@
 //! Models from GGUF files, the format of llama.cpp.
 //!
-//! The header names the tensors ([`maskwright_tokenizers::gguf::Header`]); each is read, turned into floats and
-//! quantised again before the next one is, so that loading holds one tensor more than the model needs.
+//! The header names the tensors ([`maskwright_tokenizers::gguf::Header`]). Each tensor is read, converted to floats and
+//! quantized again before the next one, so loading holds at most one tensor more than the model needs.
 
 use std::{
     collections::BTreeMap,
@@ -37,14 +37,14 @@ pub(crate) fn load(path: &Path) -> Result<(Config, Weights), LoadError> {
     Ok((config, weights))
 }
 
-/// The shape of the model, out of the metadata.
+/// Reads the shape of the model from the metadata.
 fn config(metadata: &Metadata, tensors: &mut FileTensors) -> Result<Config, LoadError> {
     let architecture = metadata
         .text("general.architecture")
         .ok_or_else(|| LoadError::malformed("its metadata has no general.architecture"))?
         .to_owned();
     let pairs = match &*architecture {
-        // The rows of queries and keys were reordered when the file was written, so that pairs are neighbours.
+        // The rows of queries and keys were reordered when the file was written, so that pairs are adjacent.
         "llama" => Pairs::Neighbours,
         "qwen2" | "qwen3" => Pairs::Halves,
         other => {
@@ -91,7 +91,7 @@ fn config(metadata: &Metadata, tensors: &mut FileTensors) -> Result<Config, Load
     })
 }
 
-/// Entries of the metadata, by the part of the key behind the architecture.
+/// Entries of the metadata, by the part of the key after the architecture.
 struct Settings<'m> {
     metadata: &'m Metadata,
     architecture: &'m str,
@@ -106,7 +106,7 @@ impl Settings<'_> {
         self.metadata.number(&self.key(key)).map(|number| number as f32)
     }
 
-    /// A size; an array of them, one for each layer, is refused.
+    /// Returns a size. An array of sizes, one for each layer, is refused.
     fn size(&self, key: &str) -> Result<Option<usize>, LoadError> {
         let key = self.key(key);
         if self.metadata.array_len(&key).is_some() {
@@ -148,7 +148,7 @@ struct FileTensors {
 }
 
 impl FileTensors {
-    /// How many rows a tensor has, without reading it.
+    /// Returns how many rows a tensor has, without reading it.
     fn rows(&self, name: &str) -> Result<usize, LoadError> {
         let rows = self.entries.get(name).and_then(|entry| entry.sizes.get(1));
         let rows = rows.and_then(|&rows| usize::try_from(rows).ok());
@@ -196,7 +196,7 @@ impl Tensors for FileTensors {
     }
 }
 
-/// What ggml calls a tensor.
+/// Returns ggml's name of a tensor.
 fn name(tensor: Tensor) -> String {
     let (layer, role) = match tensor {
         Tensor::Embedding => return "token_embd.weight".into(),

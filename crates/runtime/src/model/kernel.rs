@@ -1,10 +1,10 @@
-//! The loops that take the time.
+//! The time-consuming loops of the forward pass.
 //!
-//! Products of matrices are tiles of dot products of eight-bit [blocks](super::blocks). Here the rows of a matrix are cut into pieces for the threads, and a piece
-//! is multiplied with *all* inputs while it is in the cache.
+//! Products of matrices are tiles of dot products of eight-bit [blocks](super::blocks). This module divides the rows of
+//! a matrix into pieces for the threads, and a piece is multiplied with *all* inputs while it is in the cache.
 //!
-//! Every number of a result is computed by the same operations in the same order, whatever else is in the batch and however many
-//! threads there are.
+//! Every number of a result is computed by the same operations in the same order, regardless of the rest of the batch
+//! and of the number of threads.
 
 #![expect(clippy::inline_always, reason = "what is not inlined is compiled for the oldest processor")]
 
@@ -16,10 +16,11 @@ use super::{
     weights::Matrix,
 };
 
-/// Rows of a matrix that one piece of work takes. 64 rows of a small model are 40 KB, which stay in the cache of a core.
+/// The number of rows of a matrix in one piece of work. 64 rows of a small model are 40 KB, which stay in the cache of
+/// a core.
 const PIECE: usize = 64;
 
-/// Whether work is spread over the threads of the pool that runs this.
+/// Whether work is distributed over the threads of the current pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spread {
     One,
@@ -27,7 +28,7 @@ pub(crate) enum Spread {
 }
 
 impl Spread {
-    /// Does something with each piece of this length.
+    /// Calls a function with each piece of this length.
     pub(crate) fn pieces(self, all: &mut [f32], length: usize, work: impl Fn(usize, &mut [f32]) + Sync) {
         if self == Self::All && all.len() > length {
             all.par_chunks_mut(length).enumerate().for_each(|(index, piece)| work(index, piece));
@@ -37,7 +38,7 @@ impl Spread {
     }
 }
 
-/// Multiplies each input with a matrix: `out` gets a row of `matrix.rows` floats for each of them.
+/// Multiplies each input with a matrix: `out` gets a row of `matrix.rows` floats for each input.
 pub(crate) fn product(
     matrix: &Matrix,
     inputs: &Blocks,
@@ -54,7 +55,7 @@ pub(crate) fn product(
     if count == 1 {
         return spread.pieces(out, PIECE, multiply);
     }
-    // One row of the matrix gives a number for each input, so the result comes out turned.
+    // One row of the matrix gives a number for each input, so the result is transposed.
     turned.resize(count * rows, 0.0);
     spread.pieces(turned, PIECE * count, multiply);
     spread.pieces(out, rows, |input, numbers| {
@@ -64,7 +65,7 @@ pub(crate) fn product(
     });
 }
 
-/// Divides each row by its root mean square, and weighs its numbers.
+/// Divides each row by its root mean square, and multiplies its values with weights.
 pub(crate) fn norm(rows: &mut [f32], weights: &[f32], epsilon: f32) {
     for row in rows.chunks_exact_mut(weights.len()) {
         let scale = 1.0 / (dot(row, row) / row.len() as f32 + epsilon).sqrt();
@@ -74,7 +75,7 @@ pub(crate) fn norm(rows: &mut [f32], weights: &[f32], epsilon: f32) {
     }
 }
 
-/// Cosines and sines of the angles of some positions, one row of pairs for each.
+/// Cosines and sines of the angles of some positions: one row of pairs for each position.
 #[derive(Debug, Default)]
 pub(crate) struct Angles {
     pairs: Vec<(f32, f32)>,
@@ -92,7 +93,7 @@ impl Angles {
         }
     }
 
-    /// Turns the heads of a row by the angles of its position.
+    /// Rotates the heads of a row by the angles of its position.
     pub(crate) fn turn(&self, row: usize, heads: &mut [f32], rope: &Rope) {
         let half = rope.frequencies.len();
         let angles = &self.pairs[row * half..(row + 1) * half];
@@ -118,7 +119,7 @@ fn rotated(x: f32, y: f32, cosine: f32, sine: f32) -> (f32, f32) {
     (x * cosine - y * sine, x * sine + y * cosine)
 }
 
-/// `silu(gate) · up`, where each row holds all gates and then all ups.
+/// Computes `silu(gate) · up`, where each row holds all gates and then all ups.
 pub(crate) fn gated(gate_up: &[f32], inner: usize, out: &mut Vec<f32>) {
     out.clear();
     for row in gate_up.chunks_exact(2 * inner) {
@@ -127,7 +128,7 @@ pub(crate) fn gated(gate_up: &[f32], inner: usize, out: &mut Vec<f32>) {
     }
 }
 
-/// Scores become shares of 1.
+/// Converts scores to shares of 1.
 #[inline(always)]
 pub(crate) fn softmax(scores: &mut [f32]) {
     let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -141,7 +142,7 @@ pub(crate) fn softmax(scores: &mut [f32]) {
     }
 }
 
-/// PERF: eight sums side by side, because the compiler may not reorder one sum of floats by itself.
+/// PERF: eight parallel sums, because the compiler may not reorder a single sum of floats.
 #[inline(always)]
 pub(crate) fn dot(left: &[f32], right: &[f32]) -> f32 {
     let mut sums = [0.0_f32; 8];

@@ -1,9 +1,9 @@
-//! Keys and values, in pages that sequences share.
+//! The KV cache: keys and values, in pages that sequences share.
 //!
-//! What a model computed for a token is a key and a value for each layer and head. They are kept in *pages* of
-//! [`PAGE`] positions, which hold all layers. A page is behind an [`Arc`]: a fork copies the list of pages and nothing else, and
-//! whoever writes into a page that somebody else holds gets a copy of that page first. So `n` answers to one prompt, or
-//! a hundred requests with the same beginning, hold the prompt once:
+//! For each token, the model computes a key and a value for each layer and head. They are kept in *pages* of [`PAGE`]
+//! positions, which hold all layers. A page is behind an [`Arc`]: a fork only copies the list of pages, and a sequence
+//! that writes into a shared page first gets a copy of that page. So `n` answers to one prompt, or a hundred requests
+//! with the same prefix, hold the prompt only once:
 //!
 //! ```text
 //! A: [page 1][page 2][page 3 …]
@@ -11,17 +11,17 @@
 //! B: [  ┴  ][   ┴  ][page 4 …]         forked from A within page 3, which was copied when B wrote
 //! ```
 //!
-//! Within a page: `[layer][key or value][head][position][number]`, so that what one head of one layer looks at is
-//! contiguous.
+//! The layout of a page is `[layer][key or value][head][position][number]`, so that the data for one head of one layer
+//! is contiguous.
 
 use std::sync::Arc;
 
 use super::Config;
 
-/// Positions of a page.
+/// The number of positions in a page.
 pub(crate) const PAGE: usize = 32;
 
-/// The sizes that say where something is in a page.
+/// The sizes that determine the layout of a page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     layers: usize,
@@ -38,13 +38,13 @@ impl Layout {
         self.layers * 2 * self.heads * PAGE * self.head_size
     }
 
-    /// Where the positions of a head begin.
+    /// Returns where the positions of a head begin.
     fn head(self, layer: usize, part: Part, head: usize) -> usize {
         ((layer * 2 + part as usize) * self.heads + head) * PAGE * self.head_size
     }
 }
 
-/// A key is looked for, a value is what is found.
+/// Queries are compared with keys, and the result consists of values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Part {
     Key,
@@ -65,7 +65,7 @@ impl Cache {
         self.len
     }
 
-    /// The beginning of it, shared.
+    /// Returns a prefix, which shares the pages.
     pub(crate) fn prefix(&self, len: usize) -> Self {
         let len = len.min(self.len);
         Self { pages: self.pages.iter().take(len.div_ceil(PAGE)).cloned().collect(), len }
@@ -76,7 +76,7 @@ impl Cache {
         self.pages.truncate(self.len.div_ceil(PAGE));
     }
 
-    /// Makes room for more positions and counts them as there; [`Self::write`] fills them.
+    /// Makes room for more positions and counts them; [`Self::write`] fills them.
     pub(crate) fn extend(&mut self, more: usize, layout: Layout) {
         self.len += more;
         while self.pages.len() * PAGE < self.len {
@@ -100,7 +100,7 @@ impl Cache {
         }
     }
 
-    /// What a head of a layer has at the first positions, page by page.
+    /// Returns the data of a head of a layer at the first positions, page by page.
     pub(crate) fn read(
         &self,
         layout: Layout,
@@ -116,7 +116,7 @@ impl Cache {
         })
     }
 
-    /// The pages, to be counted.
+    /// Returns the pages, for counting.
     pub(crate) fn pages(&self) -> impl Iterator<Item = (*const Page, usize)> {
         self.pages.iter().map(|page| (Arc::as_ptr(page), page.len() * size_of::<f32>()))
     }

@@ -1,13 +1,13 @@
 //! The forward pass of the Llama family: Llama, `SmolLM`, Mistral, Qwen 2 and 3.
 //!
-//! A token becomes a row of numbers (its embedding); each layer adds to the row what it finds by looking back
-//! (*attention*: a query is compared with the keys of all earlier positions, and their values are mixed by how well they fit), and
-//! then what it makes of the row itself (the gated feed-forward part); the last row, normed, is compared with the embeddings of all tokens, and
-//! those are the logits. The members of the family differ by little: Qwen 2 adds biases to queries, keys and values, Qwen 3 norms
-//! their heads.
+//! A token becomes a row of numbers (its embedding). Each layer first adds the result of *attention* to the row: a
+//! query is compared with the keys of all earlier positions, and their values are mixed according to how well they
+//! match. Then it adds the result of the gated feed-forward part. At the end the normalized row is compared with the
+//! embeddings of all tokens, which gives the logits. The members of the family differ only slightly: Qwen 2 adds biases
+//! to queries, keys and values, and Qwen 3 normalizes their heads.
 //!
-//! The rows of all sequences of a step go through every matrix together. Only attention knows which row belongs to which
-//! sequence.
+//! The rows of all sequences of a step pass through every matrix together. Only attention distinguishes which row
+//! belongs to which sequence.
 
 #![expect(clippy::inline_always, reason = "what is not inlined is compiled for the oldest processor")]
 
@@ -40,13 +40,13 @@ pub struct Llama {
     room: Room,
 }
 
-/// How a model is loaded.
+/// Options for loading a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// Threads that compute. By default one less than there are processors, because others want to work while the model
-    /// does, and at least one.
+    /// The number of threads. By default it is one less than the number of processors, but at least one, so that other
+    /// work can run in parallel with the model.
     pub threads: Option<NonZero<usize>>,
-    /// The most tokens of a text, if that is to be less than what the model can.
+    /// The maximum number of tokens of a text, if lower than the model's own limit.
     pub context: Option<NonZero<usize>>,
 }
 
@@ -73,17 +73,17 @@ impl Llama {
         })
     }
 
-    /// Its shape.
+    /// Returns the shape of the model.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Threads that compute.
+    /// Returns the number of threads.
     pub fn threads(&self) -> usize {
         self.threads.count()
     }
 
-    /// Bytes that the weights hold.
+    /// Returns the size of the weights in bytes.
     pub fn weight_bytes(&self) -> usize {
         let layer = |layer: &Layer| {
             layer.query_key_value.heap_bytes()
@@ -153,7 +153,7 @@ impl Model for Llama {
             logits.reset(0, self.config.tokens);
             return Ok(());
         }
-        // The caches of the step in a row, so that a row of numbers can name its cache by a number.
+        // The caches of the step in a list, so that rows can refer to them by index.
         let mut caches: Vec<Cache> =
             feeds.iter().filter_map(|feed| self.sequences.remove(&feed.sequence)).collect();
         let pass = Pass {
@@ -184,10 +184,10 @@ impl std::fmt::Debug for Llama {
     }
 }
 
-/// Threads of our own, so that nothing depends on the environment or on who else uses a pool.
+/// Our own threads, so that nothing depends on the environment or on other users of a pool.
 #[derive(Debug)]
 enum Threads {
-    /// The caller's.
+    /// The caller's thread.
     Own,
     Pool(rayon::ThreadPool),
 }
@@ -225,15 +225,15 @@ impl Threads {
     }
 }
 
-/// One less than there are processors, because others want to work while the model does.
+/// Returns one less than the number of processors, so that other work can run in parallel with the model.
 pub(super) fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1))
 }
 
-/// Rows of numbers that a step needs, kept for the next one.
+/// Buffers that a step needs, kept for the next step.
 #[derive(Debug, Default)]
 struct Room {
-    /// A row for each token: what goes from layer to layer.
+    /// A row for each token, which is passed from layer to layer.
     stream: Vec<f32>,
     normed: Vec<f32>,
     quantised: Blocks,
@@ -246,7 +246,7 @@ struct Room {
     angles: Angles,
 }
 
-/// Which sequence of the step a row belongs to, and where it stands in it.
+/// The sequence of the step that a row belongs to, and its position in it.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     cache: usize,
@@ -273,7 +273,7 @@ impl Pass<'_> {
         self.write_logits(feeds, room, logits);
     }
 
-    /// Makes room in the caches and says where each row belongs.
+    /// Makes room in the caches, and returns the place of each row.
     fn places(&self, feeds: &[Feed<'_>], caches: &mut [Cache]) -> Vec<Place> {
         let mut places = Vec::new();
         for (cache, (feed, content)) in feeds.iter().zip(caches).enumerate() {
@@ -333,7 +333,7 @@ impl Pass<'_> {
         add(&mut room.stream, 1.0, &room.added);
     }
 
-    /// For each row and each head: which earlier positions fit the query, and what do they hold?
+    /// Computes attention for each row and each head.
     fn attend(
         &self,
         index: usize,
@@ -401,13 +401,13 @@ impl Pass<'_> {
     }
 }
 
-/// What one key-value head of a row has to answer.
+/// The work for one key-value head of a row.
 struct Attend<'p> {
     cache: &'p Cache,
     layout: Layout,
     layer: usize,
     head: usize,
-    /// How many positions are looked at.
+    /// The number of positions to attend to.
     seen: usize,
     queries: &'p [f32],
     head_size: usize,

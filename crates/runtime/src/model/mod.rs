@@ -1,8 +1,8 @@
 //! A language model that feeds many sequences in one step.
 //!
-//! A model holds *sequences*: texts as it has read them so far, each with its keys and values (its KV cache). One
-//! [`step`](Model::step) feeds any number of tokens to any number of sequences – a whole prompt to one, a single token to
-//! fifteen others – and gives back rows of raw logits, one number for each token of the vocabulary:
+//! A model holds *sequences*: texts that it has read so far, each with its keys and values (its KV cache). One
+//! [`step`](Model::step) feeds any number of tokens to any number of sequences – for example a whole prompt to one, and
+//! a single token to fifteen others – and returns rows of raw logits, one number for each token of the vocabulary:
 //!
 //! ```text
 //!   feeds                         what the matrices see            logits
@@ -11,13 +11,13 @@
 //!   C: [8]          None  ─┘                                  └    (C wants none)
 //! ```
 //!
-//! That is why batching pays: at one token a step nearly all the time goes into reading the weights from memory, and they
-//! are read once for everybody. Each row is computed as if it were alone: with the model of [`llama`], **a batch changes no bit of
-//! the result**.
+//! This is why batching pays off: with one token in each step, nearly all of the time is spent on reading the weights
+//! from memory, and a batch reads them once for all sequences. Each row is computed as if it were alone: with the model
+//! of [`llama`], **a batch changes no bit of the result**.
 //!
 //! A sequence can be [forked](Model::fork) at any length, which shares what was computed, and
-//! [truncated](Model::truncate), which forgets its end. [`llama`] is the model here; built with the feature `llama-cpp`, there is
-//! also one on top of llama.cpp, in `llama_cpp`. [`ByText`] is a fake, for tests.
+//! [truncated](Model::truncate), which forgets its end. [`llama`] is the built-in model; with the feature `llama-cpp`
+//! there is also one that uses llama.cpp, in `llama_cpp`. [`ByText`] is a fake for tests.
 
 mod blocks;
 mod by_text;
@@ -42,18 +42,18 @@ pub use config::Config;
 pub use error::LoadError;
 pub use llama::{Llama, LoadOptions};
 
-/// A sequence of a model. Numbers are not used twice.
+/// The id of a sequence. Ids are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SequenceId(pub u64);
 
 /// Tokens for one sequence in a step.
 #[derive(Debug, Clone, Copy)]
 pub struct Feed<'t> {
-    /// Which sequence.
+    /// The sequence.
     pub sequence: SequenceId,
-    /// What is appended to it; at least one token.
+    /// The tokens to append; at least one.
     pub tokens: &'t [TokenId],
-    /// Which rows of logits are wanted.
+    /// The rows of logits that are needed.
     pub wanted: Wanted,
 }
 
@@ -62,14 +62,14 @@ pub struct Feed<'t> {
 pub enum Wanted {
     /// None, as for the first part of a long prompt.
     None,
-    /// The last one: what comes next?
+    /// The last one, for choosing the next token.
     Last,
-    /// Every one of them, in order.
+    /// All of them, in order.
     All,
 }
 
 impl Wanted {
-    /// How many rows that makes for so many tokens.
+    /// Returns the number of rows for this number of tokens.
     pub fn rows(self, tokens: usize) -> usize {
         match self {
             Self::None => 0,
@@ -79,7 +79,7 @@ impl Wanted {
     }
 }
 
-/// Rows of raw logits, in the order in which they were wanted. Reused from step to step.
+/// Rows of raw logits, in the order in which they were requested. The memory is reused from step to step.
 #[derive(Debug, Clone, Default)]
 pub struct Logits {
     width: usize,
@@ -87,37 +87,37 @@ pub struct Logits {
 }
 
 impl Logits {
-    /// No rows yet.
+    /// Creates an empty list of rows.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.values.len().checked_div(self.width).unwrap_or(0)
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// A row, if it is there.
+    /// Returns a row, if it exists.
     pub fn row(&self, index: usize) -> Option<&[f32]> {
         self.values.chunks_exact(self.width.max(1)).nth(index)
     }
 
-    /// A row that may be changed, if it is there.
+    /// Returns a mutable row, if it exists.
     pub fn row_mut(&mut self, index: usize) -> Option<&mut [f32]> {
         self.values.chunks_exact_mut(self.width.max(1)).nth(index)
     }
 
-    /// All rows to be changed, each on its own.
+    /// Returns all rows, mutably.
     pub fn rows_mut(&mut self) -> impl ExactSizeIterator<Item = &mut [f32]> {
         self.values.chunks_exact_mut(self.width.max(1))
     }
 
-    /// Makes room for rows of zeros; models write into what is returned.
+    /// Makes room for rows of zeros, and returns them to be filled by a model.
     pub fn reset(&mut self, rows: usize, width: usize) -> &mut [f32] {
         self.width = width;
         self.values.clear();
@@ -126,40 +126,40 @@ impl Logits {
     }
 }
 
-/// What a model does; see the [module](self).
+/// A language model; see the [module](self).
 ///
-/// A call that fails has changed nothing.
+/// A call that fails changes nothing.
 pub trait Model: fmt::Debug + Send {
-    /// How many logits a row has. At least as many as the vocabulary has tokens.
+    /// Returns the number of logits in a row. It is at least the number of tokens in the vocabulary.
     fn width(&self) -> usize;
 
-    /// The most tokens of a sequence.
+    /// Returns the maximum number of tokens of a sequence.
     fn context(&self) -> usize;
 
-    /// A new, empty sequence.
+    /// Creates a new, empty sequence.
     fn open(&mut self) -> SequenceId;
 
-    /// A new sequence that begins like another: its first `length` tokens, which must be there.
+    /// Creates a sequence with the first `length` tokens of another one, which must have that many.
     fn fork(&mut self, of: SequenceId, length: usize) -> Result<SequenceId, ModelError>;
 
     /// Forgets the tokens of a sequence from `length` on.
     fn truncate(&mut self, sequence: SequenceId, length: usize) -> Result<(), ModelError>;
 
-    /// Forgets a sequence. One that is not there is no error.
+    /// Removes a sequence. An unknown sequence is not an error.
     fn close(&mut self, sequence: SequenceId);
 
-    /// How many tokens a sequence has.
+    /// Returns the number of tokens of a sequence.
     fn length(&self, sequence: SequenceId) -> Result<usize, ModelError>;
 
     /// Feeds tokens to sequences, each at most once in a step, and writes the wanted logits.
     fn step(&mut self, feeds: &[Feed<'_>], logits: &mut Logits) -> Result<(), ModelError>;
 
-    /// Bytes that the keys and values of all sequences hold. Shared parts are counted once.
+    /// Returns the size of the keys and values of all sequences in bytes, counting shared parts once.
     fn cache_bytes(&self) -> usize;
 }
 
-/// What can be wrong with the feeds of a step, whatever the model: `length` tells how many tokens a sequence has, and `tokens` how many
-/// the model knows.
+/// Checks the feeds of a step, for any model: `length` returns the number of tokens of a sequence, and `tokens` is the
+/// number of tokens that the model has.
 fn check_feeds(
     feeds: &[Feed<'_>],
     context: usize,
@@ -185,57 +185,57 @@ fn check_feeds(
     Ok(())
 }
 
-/// Why a step was refused.
+/// The reason why a step was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelError {
     /// The sequence was never opened, or was closed.
     NoSequence(SequenceId),
-    /// A sequence stands in a step twice.
+    /// A sequence occurs twice in a step.
     Twice(SequenceId),
-    /// A sequence was fed nothing.
+    /// A sequence was fed no tokens.
     NoTokens(SequenceId),
     /// The tokens do not fit into the model's context.
     Full {
-        /// How many tokens the sequence would have.
+        /// The number of tokens that the sequence would have.
         length: usize,
-        /// How many it may have.
+        /// The maximum number of tokens.
         context: usize,
     },
     /// The model has no such token.
     NoToken {
         /// The token.
         token: TokenId,
-        /// How many tokens there are.
+        /// The number of tokens that the model has.
         tokens: usize,
     },
     /// A fork or a truncation beyond the end of a sequence.
     TooShort {
-        /// How many tokens were asked for.
+        /// The requested number of tokens.
         asked: usize,
-        /// How many there are.
+        /// The actual number of tokens.
         length: usize,
     },
-    /// As many sequences hold tokens as the model can tell apart.
+    /// The maximum number of sequences already hold tokens.
     NoSlot {
-        /// How many these are.
+        /// The maximum number of sequences.
         sequences: usize,
     },
     /// The cache that all sequences share has too few free places.
     NoRoom {
-        /// How many tokens were fed.
+        /// The number of tokens that were fed.
         asked: usize,
-        /// How many places are free.
+        /// The number of free places.
         free: usize,
-        /// How many there are.
+        /// The number of all places.
         tokens: usize,
     },
-    /// The library that computes the model failed, and said this.
+    /// The library that computes the model failed, with this message.
     Failed(String),
 }
 
 impl ModelError {
-    /// Whether it would work if other sequences were closed.
+    /// Whether the step would work if other sequences were closed.
     pub fn is_shortage(&self) -> bool {
         matches!(self, Self::NoSlot { .. } | Self::NoRoom { .. })
     }

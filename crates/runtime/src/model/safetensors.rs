@@ -1,7 +1,7 @@
 //! Models from a folder with `config.json` and safetensors files, the format of Hugging Face.
 //!
-//! All files of the folder that end in `.safetensors` belong to the model. Each is read whole, and a tensor
-//! becomes eight-bit blocks as soon as it is asked for.
+//! All files of the folder that end in `.safetensors` belong to the model. Each is read completely, and a tensor is
+//! converted to eight-bit blocks when it is requested.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use super::{
     weights::{Floats, Role, Tensor, Tensors, Weights},
 };
 
-/// The most bytes of a config.json.
+/// The maximum size of a config.json in bytes.
 const MAX_CONFIG: u64 = 1 << 20;
 
 /// Reads a model.
@@ -39,7 +39,7 @@ pub(crate) fn load(folder: &Path) -> Result<(Config, Weights), LoadError> {
     }
     let tied = json.get("tie_word_embeddings").and_then(Value::as_bool).unwrap_or(false);
     if tied {
-        // Some files hold the embedding a second time.
+        // Some files contain the embedding a second time.
         tensors.places.remove("lm_head.weight");
     } else if !tensors.places.contains_key("lm_head.weight") {
         return Err(LoadError::malformed(
@@ -61,7 +61,7 @@ fn read_small(path: &Path) -> Result<Vec<u8>, LoadError> {
     fs::read(path).map_err(LoadError::io(path))
 }
 
-/// The safetensors files of a folder, in the order of their names.
+/// Reads the safetensors files of a folder, ordered by name.
 fn contents(folder: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, LoadError> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(LoadError::io(folder))? {
@@ -83,7 +83,7 @@ fn contents(folder: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, LoadError> {
         .collect()
 }
 
-/// The shape of the model, out of its config.json.
+/// Reads the shape of the model from its config.json.
 fn config(json: &Value) -> Result<Config, LoadError> {
     let settings = Settings(json);
     let architecture = json.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -167,14 +167,14 @@ impl Settings<'_> {
 
 struct FolderTensors<'c> {
     files: Vec<SafeTensors<'c>>,
-    /// In which file a tensor is.
+    /// The file that contains each tensor.
     places: BTreeMap<String, usize>,
 }
 
 impl<'c> FolderTensors<'c> {
     fn add(&mut self, file: SafeTensors<'c>) {
         for name in file.names() {
-            // Angles are worked out, not read.
+            // Angles are computed, not read.
             if !name.ends_with("rotary_emb.inv_freq") {
                 self.places.insert(name.to_owned(), self.files.len());
             }
@@ -207,7 +207,7 @@ impl Tensors for FolderTensors<'_> {
     }
 }
 
-/// What the library of Hugging Face calls a tensor.
+/// Returns the name of a tensor in Hugging Face's library.
 fn name(tensor: Tensor) -> String {
     let (layer, role) = match tensor {
         Tensor::Embedding => return "model.embed_tokens.weight".into(),

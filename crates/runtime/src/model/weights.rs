@@ -1,8 +1,9 @@
-//! Weights as the forward pass wants them.
+//! Weights in the form that the forward pass needs.
 //!
-//! Whatever a file holds – halves, four-bit blocks, whole floats – becomes one of two things here: a [`Matrix`] in blocks of 32
-//! eight-bit numbers with a common factor ([`blocks`](super::blocks)), or a plain vector of floats for norms and biases. Eight
-//! bits lose next to nothing against the weights that are in circulation, and one format means one fast kernel.
+//! Every format in a file – halves, four-bit blocks, floats – is converted to one of two forms: a [`Matrix`] in blocks
+//! of 32 eight-bit numbers with a common factor ([`blocks`](super::blocks)), or a plain vector of floats for norms and
+//! biases. For the weights that are in circulation, eight bits lose almost nothing, and a single format needs only one
+//! fast kernel.
 
 use std::fmt;
 
@@ -20,7 +21,8 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// From floats, row by row. `None` if a number is not finite, or if the columns make no whole blocks.
+    /// Converts floats, row by row. Returns `None` if a number is not finite, or if the columns do not form whole
+    /// blocks.
     fn new(columns: usize, numbers: &[f32]) -> Option<Self> {
         if !columns.is_multiple_of(BLOCK) || numbers.iter().any(|number| !number.is_finite()) {
             return None;
@@ -28,12 +30,13 @@ impl Matrix {
         Some(Self { blocks: Blocks::new(numbers, columns), columns })
     }
 
-    /// The numbers that come out of it.
+    /// Returns the number of rows, which is the number of outputs.
     pub(crate) fn rows(&self) -> usize {
         self.blocks.rows()
     }
 
-    /// One matrix with the rows of several, which must have the same columns: one pass over the input serves all.
+    /// Stacks the rows of several matrices, which must have the same number of columns, so that one pass over the input
+    /// is enough.
     fn stack(parts: Vec<Self>) -> Option<Self> {
         let mut parts = parts.into_iter();
         let mut all = parts.next()?;
@@ -46,7 +49,7 @@ impl Matrix {
         Some(all)
     }
 
-    /// Bytes on the heap.
+    /// Returns its size on the heap in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.blocks.heap_bytes()
     }
@@ -64,39 +67,39 @@ pub(crate) struct Weights {
     pub(crate) embedding: Matrix,
     pub(crate) layers: Vec<Layer>,
     pub(crate) norm: Vec<f32>,
-    /// `None` if the embedding serves.
+    /// `None` if the embedding is used instead.
     pub(crate) output: Option<Matrix>,
 }
 
-/// The weights of a layer. What reads the same input is stacked into one matrix.
+/// The weights of a layer. Matrices with the same input are stacked.
 #[derive(Debug)]
 pub(crate) struct Layer {
     pub(crate) attention_norm: Vec<f32>,
     /// Queries, keys, values.
     pub(crate) query_key_value: Matrix,
     pub(crate) query_key_value_bias: Option<Vec<f32>>,
-    /// Norms of single heads of queries and keys.
+    /// The norms of single heads of queries and keys.
     pub(crate) head_norms: Option<(Vec<f32>, Vec<f32>)>,
     pub(crate) attention_out: Matrix,
     pub(crate) inner_norm: Vec<f32>,
-    /// The gate, and what goes through it.
+    /// The gate, and the values that it is multiplied with.
     pub(crate) gate_up: Matrix,
     pub(crate) down: Matrix,
 }
 
-/// The sizes of a tensor, slowest first, and its numbers.
+/// The sizes of a tensor, slowest dimension first, and its values.
 pub(crate) type Floats = (Vec<usize>, Vec<f32>);
 
-/// Where tensors come from. Each is asked for at most once.
+/// A source of tensors. Each is requested at most once.
 pub(crate) trait Tensors {
-    /// A tensor; `None` if there is no such tensor.
+    /// Returns a tensor; `None` if it does not exist.
     fn take(&mut self, tensor: Tensor) -> Result<Option<Floats>, LoadError>;
 
-    /// What was not asked for.
+    /// Returns the names of the tensors that were not requested.
     fn left(&self) -> Vec<String>;
 }
 
-/// A tensor by its role; files have their own names for it.
+/// A tensor by its role; each file format has its own names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tensor {
     Embedding,
@@ -125,7 +128,7 @@ pub(crate) enum Role {
 }
 
 impl Weights {
-    /// Gathers all weights of a model of this shape, and refuses a file that has others besides.
+    /// Collects all weights of a model of this shape, and refuses a file with other weights.
     pub(crate) fn gather(config: &Config, tensors: &mut dyn Tensors) -> Result<Self, LoadError> {
         let mut source = Source { tensors };
         let weights = Self {

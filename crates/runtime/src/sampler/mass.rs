@@ -1,26 +1,28 @@
-//! How much of a model's mass lies on some tokens.
+//! Computes how much of a model's mass certain tokens have.
 //!
-//! PERF: the mass is wanted for every token of an answer, over the whole vocabulary, and must cost next to nothing beside a step of the model. The library's `exp` takes one number at a time; this one
-//! is a polynomial without branches, so that the compiler can compute several at once, with all that the processor has; and the sums of what is allowed and of what is not come out of one pass.
-//! `examples/speed.rs` measures it (`speed mass`).
+//! PERF: the mass is computed for every token of an answer, over the whole vocabulary, and must cost almost nothing
+//! compared with a step of the model. The library's `exp` processes one number at a time. The function here is a
+//! polynomial without branches, so that the compiler can vectorize it, and one pass computes the sums of the allowed
+//! and of the other tokens. `examples/speed.rs` measures it (`speed mass`).
 
 #![expect(clippy::inline_always, reason = "what is not inlined is compiled for the oldest processor")]
 
-/// So many sums are kept side by side: one for each bit of a word of a mask.
+/// The number of parallel sums: one for each bit of a mask word.
 const LANES: usize = 32;
-/// So many lines are summed in single precision, so that no digits are lost over a large vocabulary.
+/// The number of lines that are summed in single precision, so that no digits are lost over a large vocabulary.
 const RUN: usize = 64;
-/// What weighs less beside the best has lost digits, or everything.
+/// Weights below this, relative to the best, have lost digits, or everything.
 const FAINT: f64 = 1e-25;
 
-/// The logarithm of the share that the allowed tokens have of all. `None` if none of them has any, or none is a number. A mask that is shorter than the row forbids what is beyond its end.
+/// Returns the logarithm of the share of the allowed tokens. Returns `None` if none of them has a share, or if no logit
+/// is a number. Logits beyond the end of the mask are forbidden.
 pub(super) fn share(logits: &[f32], mask: &[u32]) -> Option<f32> {
     let best = largest(logits)?;
     let (allowed, rest) = pulp::Arch::new().dispatch(Sums { logits, mask, best });
     if allowed > FAINT {
         return Some((allowed / (allowed + rest)).ln().min(0.0) as f32);
     }
-    // Beside the best they are nothing: they are weighed among themselves.
+    // Compared with the best they vanish, so they are weighted among themselves.
     let words = mask.iter().copied().chain(std::iter::repeat(0));
     let faint: Vec<f32> = (logits.chunks(LANES).zip(words))
         .flat_map(|(line, word)| line.iter().enumerate().map(move |(bit, &logit)| (word >> bit & 1, logit)))
@@ -32,11 +34,11 @@ pub(super) fn share(logits: &[f32], mask: &[u32]) -> Option<f32> {
     Some((f64::from(own) - f64::from(best) + sum.ln() - none.ln()).min(0.0) as f32)
 }
 
-/// The sums of the weights of the allowed tokens, and of the others.
+/// Computes the sums of the weights of the allowed tokens, and of the others.
 struct Sums<'r> {
     logits: &'r [f32],
     mask: &'r [u32],
-    /// The largest logit, which weighs one.
+    /// The largest logit, whose weight is one.
     best: f32,
 }
 
@@ -86,9 +88,9 @@ fn add(sums: &mut [f32; LANES], line: &[f32; LANES], best: f32) {
     }
 }
 
-/// The largest of the logits that are numbers.
+/// Returns the largest of the logits that are numbers.
 fn largest(logits: &[f32]) -> Option<f32> {
-    // What is not a number is never greater. +∞ is no number either.
+    // Comparisons with NaN are false. +∞ does not count as a number either.
     let greater = |most: f32, logit: f32| if logit > most && logit < f32::INFINITY { logit } else { most };
     let mut most = [f32::NEG_INFINITY; LANES];
     let (lines, tail) = logits.as_chunks::<LANES>();
@@ -101,17 +103,18 @@ fn largest(logits: &[f32]) -> Option<f32> {
     (most > f32::NEG_INFINITY).then_some(most)
 }
 
-/// e to the power of a number that is not positive, to seven digits. 0 for what is too small or not a number.
+/// Computes e to the power of a number that is not positive, to seven digits. Returns 0 for numbers that are too small
+/// and for NaN.
 #[inline(always)]
 fn weight(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0;
     const LOG2_E: f32 = std::f32::consts::LOG2_E;
-    // The logarithm of 2 in two parts, of which the first has few digits, so that its product is exact.
+    // The logarithm of 2 in two parts. The first has few digits, so that its product is exact.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     let is_small = !(x > -87.0 && x <= 0.0);
     let x = if is_small { 0.0 } else { x };
-    // So large a number has no digits behind the point, and those before it are its last bits.
+    // A number of this size has no digits after the point, and the integer is in its last bits.
     let rounded = x * LOG2_E + ROUND;
     let n = rounded - ROUND;
     let r = x - n * LN_2_HIGH - n * LN_2_LOW;
@@ -167,7 +170,7 @@ mod tests {
             let found = share(&logits, &mask(keep)).unwrap();
             assert!((f64::from(found) - exact).abs() < 1e-5, "{number}: {found} {exact}");
         }
-        // Nothing is lost where everything is allowed, and what has no mass at all has no share.
+        // Nothing is lost if everything is allowed, and tokens without any mass have no share.
         assert_eq!(share(&logits, &mask(&|_| true)), Some(0.0));
         assert_eq!(share(&logits, &[]), None);
         assert_eq!(share(&[f32::NEG_INFINITY; 9], &[u32::MAX]), None);
@@ -178,7 +181,7 @@ mod tests {
         let short = share(&row, &[u32::MAX]).unwrap();
         let all: f64 = row.iter().map(|&logit| f64::from(logit).exp()).sum();
         assert!((f64::from(short) - (32.0 * 3.0_f64.exp() / all).ln()).abs() < 1e-5, "{short}");
-        // A share that no single number could hold is still a number.
+        // A share that is too small for a float still has a logarithm.
         assert_eq!(share(&[0.0, -900.0], &[0b10]), Some(-900.0));
         let faint = [0.0, -900.0, -901.0];
         let exact = -900.0 + (1.0 + (-1.0_f64).exp()).ln();

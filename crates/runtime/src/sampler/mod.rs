@@ -1,30 +1,31 @@
-//! From a row of logits to a token.
+//! Samples a token from a row of logits.
 //!
-//! Always in this order, and each step only if it was asked for:
+//! The steps are always in this order, and each is only done if requested:
 //!
 //! | step | what it does |
 //! |---|---|
 //! | mask | tokens that the constraint forbids get −∞; nothing below can bring them back |
-//! | weights | a weighted grammar adds what it thinks of the best tokens, and leaves the others out |
+//! | weights | a weighted grammar adds its scores to the best tokens, and drops the others |
 //! | repetition penalty | tokens of the prompt and of the answer: positive logits are divided, negative ones multiplied |
-//! | frequency and presence penalty | tokens of the answer: minus a number for each time, minus a number once |
-//! | logit bias | plus a number, for tokens by their id |
-//! | temperature | logits are divided by that of the request, or by the one that a rule of the grammar wants; at 0 the best token is taken and the rest is skipped |
+//! | frequency and presence penalty | tokens of the answer: a number is subtracted for each occurrence, or once |
+//! | logit bias | a number is added, for tokens by id |
+//! | temperature | logits are divided by the temperature of the request, or of a rule of the grammar; at 0 the best token is taken and the rest is skipped |
 //! | top-k | the k best tokens are kept |
-//! | top-p | of those, the fewest best that together have the share p |
-//! | min-p | of those, the ones that are at least that share of the best |
-//! | draw | one of them, by chance, weighed by their shares |
+//! | top-p | of those, the smallest set of best tokens with the total share p |
+//! | min-p | of those, the tokens with at least that share of the best one |
+//! | draw | one of them, at random, weighted by share |
 //!
-//! "Better" is a larger logit, and of equal logits the smaller id, so that nothing depends on the order of a sort.
+//! "Better" means a larger logit, and of equal logits the smaller id, so that nothing depends on the order of a sort.
 //!
-//! Chance is a function of the seed and of the *position* in the answer, and of nothing else ([`rng`]): the same request
-//! with the same seed gives the same answer, whatever else is in the batch, and whether or not tokens before were
-//! forced.
+//! The random numbers are a function of only the seed and the *position* in the answer ([`rng`]): the same request with
+//! the same seed gives the same answer, regardless of the rest of the batch, and of whether earlier tokens were forced.
 //!
-//! Log-probabilities are those of the model among the allowed tokens: after the mask, and before everything else. The *mass* of a mask is the share that the model gives to
-//! the allowed tokens together, before everything else, too: where it is small, the constraint fights the model.
+//! Log-probabilities are those of the model among the allowed tokens: after the mask, and before everything else. The
+//! *mass* of a mask is the share that the model gives to all allowed tokens together, also before everything else:
+//! where it is small, the constraint contradicts the model.
 //!
-//! A *try* ([`Sampler::attempt`]) turns the order around: everything but the mask comes first, and what is drawn then may turn out not to be allowed. See [`maskwright::exact`].
+//! A *try* ([`Sampler::attempt`]) reverses the order: everything except the mask comes first, and the token that is
+//! then drawn may turn out not to be allowed. See [`maskwright::exact`].
 
 mod mass;
 mod params;
@@ -45,20 +46,21 @@ use rng::Rng;
 pub struct Sampler {
     params: Sampling,
     rng: Rng,
-    /// Tokens of prompt and answer, with how often they stand in the answer. Empty if no penalty wants to know.
+    /// The tokens of prompt and answer, with the number of their occurrences in the answer. Empty if there are no
+    /// penalties.
     seen: BTreeMap<TokenId, u32>,
-    /// How many tokens the answer has.
+    /// The number of tokens of the answer.
     position: u64,
-    /// The temperature of the next token, if it is not that of all.
+    /// The temperature for the next token, if it differs from the request's.
     wanted: Option<f32>,
 }
 
-/// What a draw needs for its time. It is as large as the vocabulary, so there is one for all answers of a thread: one for each would be a
-/// megabyte that comes and goes with every request.
+/// The buffers of a draw. They are as large as the vocabulary, so there is one set for each thread: one for each answer
+/// would allocate and free a megabyte with every request.
 #[derive(Default)]
 struct Room {
     candidates: Vec<Candidate>,
-    /// The weights of candidates, added up.
+    /// The cumulative weights of the candidates.
     sums: Vec<f64>,
 }
 
@@ -66,41 +68,42 @@ thread_local! {
     static ROOM: RefCell<Room> = RefCell::default();
 }
 
-/// A token that was chosen.
+/// The chosen token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// The token.
     pub token: TokenId,
-    /// What the model thought of it, if log-probabilities were asked for.
+    /// The log-probabilities, if requested.
     pub logprobs: Option<Logprobs>,
-    /// The natural logarithm of the model's probability of all allowed tokens together, if that was asked for and there was a mask.
+    /// The natural logarithm of the model's probability of all allowed tokens together, if it was requested and there
+    /// was a mask.
     pub mass: Option<f32>,
 }
 
-/// Why a try has no token.
+/// The reason why a try has no token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Untaken {
-    /// The model wrote what is not allowed.
+    /// The model chose a token that is not allowed.
     Rejected,
     /// No token is possible.
     NoToken,
 }
 
-/// What a model thought of the tokens at one place.
+/// The model's log-probabilities at one place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Logprobs {
-    /// The natural logarithm of the probability of the token that was taken.
+    /// The natural logarithm of the probability of the chosen token.
     pub chosen: f32,
-    /// The most likely tokens, as many as were asked for, best first.
+    /// The most likely tokens, as many as requested, best first.
     pub top: Vec<(TokenId, f32)>,
 }
 
 impl Sampler {
-    /// A sampler for the answer with this number (of several to one prompt).
+    /// Creates a sampler for the answer with this index (of several answers to one prompt).
     ///
     /// # Errors
     ///
-    /// If a number is out of its range.
+    /// Fails if a number is out of range.
     pub fn new(params: &Sampling, prompt: &[TokenId], number: u64) -> Result<Self, SamplingError> {
         params.check()?;
         let mut seen = BTreeMap::new();
@@ -116,12 +119,12 @@ impl Sampler {
         })
     }
 
-    /// From now on tokens are drawn at this temperature, whatever the request says; or at that of the request again.
+    /// Sets the temperature for the following tokens; `None` restores that of the request.
     pub fn set_temperature(&mut self, wanted: Option<f32>) {
         self.wanted = wanted;
     }
 
-    /// The temperature that was set, if one was.
+    /// Returns the temperature that was set, if any.
     pub(crate) fn wanted(&self) -> Option<f32> {
         self.wanted
     }
@@ -130,13 +133,13 @@ impl Sampler {
         self.wanted.unwrap_or(self.params.temperature)
     }
 
-    /// Chooses a token from a row of logits, which is changed on the way. The mask has a bit for each token; without one, all are
-    /// allowed. The choice is not yet a part of the answer; see [`Self::accept`].
+    /// Chooses a token from a row of logits, which is modified. The mask has a bit for each token; without a mask, all
+    /// tokens are allowed. The token only becomes part of the answer with [`Self::accept`].
     pub fn choose(&mut self, logits: &mut [f32], mask: Option<&[u32]>) -> Result<Choice, NoToken> {
         self.choose_by(logits, mask, |_| {})
     }
 
-    /// The same, with logits that somebody changes behind the mask.
+    /// Does the same, with a function that changes the logits after the mask was applied.
     pub fn choose_by(
         &mut self,
         logits: &mut [f32],
@@ -159,8 +162,8 @@ impl Sampler {
         Ok(Choice { token, logprobs, mass })
     }
 
-    /// Draws a token as the model would without the mask, by what is known of the prefix that it stands behind. Temperature, penalties and biases count; top-k, top-p and min-p
-    /// do not. Says which prefix the text has then.
+    /// Draws a token as the model would without the mask, using what is known about the prefix. Temperature, penalties
+    /// and biases apply; top-k, top-p and min-p do not. Also returns the new prefix.
     pub fn attempt(
         &mut self,
         logits: &mut [f32],
@@ -197,7 +200,7 @@ impl Sampler {
         self.params.mass
     }
 
-    /// Takes note of a token of the answer, chosen or forced.
+    /// Adds a token to the answer, chosen or forced.
     pub fn accept(&mut self, token: TokenId) {
         self.position += 1;
         if self.params.repeats_matter() {
@@ -225,7 +228,7 @@ impl Sampler {
         }
     }
 
-    /// Temperature, top-k, top-p, min-p, and the draw.
+    /// Applies temperature, top-k, top-p and min-p, and draws.
     fn draw(&self, logits: &mut [f32]) -> Option<TokenId> {
         heat(logits, self.temperature());
         ROOM.with_borrow_mut(|room| {
@@ -237,7 +240,8 @@ impl Sampler {
     }
 }
 
-/// Divides logits by a temperature that is not 0. The best becomes 0, so that none becomes infinite, however low the temperature is.
+/// Divides logits by a temperature that is not 0. The best logit becomes 0, so that none becomes infinite, however low
+/// the temperature is.
 fn heat(logits: &mut [f32], temperature: f32) {
     let best = logits.iter().copied().filter(|logit| logit.is_finite()).fold(f32::NEG_INFINITY, f32::max);
     if best == f32::NEG_INFINITY || temperature.to_bits() == 1f32.to_bits() {
@@ -256,20 +260,21 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// The better one first.
+    /// Orders better candidates first.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "sorts call it with references")]
     fn order(left: &Self, right: &Self) -> Ordering {
         right.logit.total_cmp(&left.logit).then(left.token.cmp(&right.token))
     }
 
-    /// Its weight beside one of weight 1.
+    /// Returns its weight relative to the best candidate.
     fn weight(self, best: f32) -> f64 {
-        // PERF: single precision is accurate to seven digits, and half of the time of a draw from 50,000 tokens is spent here.
+        // PERF: single precision is accurate to seven digits, and half of the time of a draw from 50,000 tokens is
+        // spent here.
         f64::from((self.logit - best).exp())
     }
 }
 
-/// The tokens that have a chance at all. What is not a number has none.
+/// Returns the tokens whose logits are finite.
 fn candidates_of(logits: &[f32]) -> impl Iterator<Item = Candidate> {
     let all = (0..).zip(logits).map(|(id, &logit)| Candidate { logit, token: TokenId(id) });
     all.filter(|one| one.logit.is_finite())
@@ -279,7 +284,7 @@ fn best(logits: &[f32]) -> Option<TokenId> {
     candidates_of(logits).min_by(Candidate::order).map(|one| one.token)
 }
 
-/// Keeps the candidates that top-k, top-p and min-p leave.
+/// Keeps the candidates that pass top-k, top-p and min-p.
 fn keep(candidates: &mut Vec<Candidate>, params: &Sampling) {
     let Some(best) = candidates.iter().map(|one| one.logit).max_by(f32::total_cmp) else { return };
     let k = params.top_k as usize;
@@ -296,11 +301,11 @@ fn keep(candidates: &mut Vec<Candidate>, params: &Sampling) {
     }
 }
 
-/// How many of the best candidates reach the share p. They stand first afterwards.
+/// Returns how many of the best candidates reach the share p. Afterwards these are at the beginning.
 ///
-/// PERF: nearly always a few hundred are enough, so that only those are sorted; if not, four times as many are.
+/// PERF: nearly always a few hundred are enough, so only those are sorted; if not, four times as many are.
 fn nucleus(candidates: &mut [Candidate], best: f32, p: f64) -> usize {
-    // In the order of ids, so that the sum does not depend on what was sorted before.
+    // In the order of ids, so that the sum does not depend on earlier sorting.
     candidates.sort_unstable_by_key(|one| one.token);
     let goal = p * candidates.iter().map(|one| one.weight(best)).sum::<f64>();
     let mut sorted = 256;
@@ -324,7 +329,7 @@ fn nucleus(candidates: &mut [Candidate], best: f32, p: f64) -> usize {
     }
 }
 
-/// The candidate at a place between 0 and 1, if they are laid side by side, by their ids.
+/// Returns the candidate at a place between 0 and 1 if their shares are lined up by id.
 fn pick(room: &mut Room, place: f64) -> Option<TokenId> {
     let Room { candidates: by_id, sums } = room;
     let best = by_id.iter().map(|one| one.logit).max_by(f32::total_cmp)?;
@@ -337,12 +342,12 @@ fn pick(room: &mut Room, place: f64) -> Option<TokenId> {
     }));
     let goal = place * sum;
     let found = sums.partition_point(|&sum| sum <= goal);
-    // Rounding may leave the goal at the very end; then it is the last one that has any weight.
+    // Because of rounding, the goal may be at the very end; then the last candidate with any weight is taken.
     let last = || by_id.iter().rev().find(|one| one.weight(best) > 0.0);
     by_id.get(found).or_else(last).map(|one| one.token)
 }
 
-/// What log-probabilities are relative to, and the best tokens.
+/// The reference for log-probabilities, and the best tokens.
 struct Shares {
     /// The logarithm of the sum of all weights.
     total: f64,
@@ -368,7 +373,7 @@ impl Shares {
     }
 }
 
-/// No token has a chance: the mask forbids all, or no logit is a number.
+/// No token is possible: the mask forbids all, or no logit is a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoToken;
 

@@ -1,38 +1,39 @@
-//! What a request says about sampling, and which numbers make sense.
+//! The sampling parameters of a request, and their ranges.
 
 use std::fmt;
 
 use maskwright_vocab::TokenId;
 
-/// How many alternatives may be asked for.
+/// The maximum number of alternatives that may be requested.
 pub const MAX_TOP_LOGPROBS: u8 = 20;
-/// How many tokens may have a bias.
+/// The maximum number of tokens with a bias.
 const MAX_BIASES: usize = 4096;
 
-/// What a request says about sampling. The default changes nothing: temperature 1, and every token has its chance.
+/// The sampling parameters of a request. The default changes nothing: temperature 1, and every token can be drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
-    /// 0 takes the best token; 1 leaves the shares as they are; more makes them more equal. At most 100.
+    /// 0 always takes the best token; 1 keeps the shares; higher values make them more equal. At most 100.
     pub temperature: f32,
-    /// How many tokens are kept; 0 keeps all.
+    /// The number of tokens to keep; 0 keeps all.
     pub top_k: u32,
-    /// The share that the kept tokens have together, from 0 to 1.
+    /// The total share of the kept tokens, from 0 to 1.
     pub top_p: f32,
-    /// The share of the best token that others must have, from 0 to 1.
+    /// The minimum share of a token relative to the best one, from 0 to 1.
     pub min_p: f32,
-    /// Above 1 makes tokens of prompt and answer less likely. More than 0, at most 10.
+    /// Above 1, tokens of prompt and answer become less likely. More than 0, at most 10.
     pub repetition_penalty: f32,
-    /// Taken from a logit for each time the token stands in the answer. From −2 to 2.
+    /// Subtracted from a logit for each occurrence of the token in the answer. From −2 to 2.
     pub frequency_penalty: f32,
-    /// Taken from a logit if the token stands in the answer. From −2 to 2.
+    /// Subtracted from a logit if the token occurs in the answer. From −2 to 2.
     pub presence_penalty: f32,
     /// Added to logits. From −100 to 100.
     pub logit_bias: Vec<(TokenId, f32)>,
-    /// What chance begins with. Without one, it is different each time.
+    /// The seed of the random numbers. Without one, they differ each time.
     pub seed: Option<u64>,
-    /// Log-probabilities: how many alternatives besides the chosen token. `None` if they are not wanted.
+    /// The number of alternatives with log-probabilities, besides the chosen token. `None` if log-probabilities are not
+    /// needed.
     pub logprobs: Option<u8>,
-    /// Whether the [mass](super::Choice::mass) of each mask is wanted.
+    /// Whether to compute the [mass](super::Choice::mass) of each mask.
     pub mass: bool,
 }
 
@@ -55,12 +56,12 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// Always the best token.
+    /// Always takes the best token.
     pub fn greedy() -> Self {
         Self { temperature: 0.0, ..Self::default() }
     }
 
-    /// Whether every number is in its range.
+    /// Checks whether every number is in its range.
     pub fn check(&self) -> Result<(), SamplingError> {
         within("temperature", self.temperature, 0.0, 100.0)?;
         within("top_p", self.top_p, 0.0, 1.0)?;
@@ -83,7 +84,7 @@ impl Sampling {
         Ok(())
     }
 
-    /// Whether it matters which tokens were written before.
+    /// Whether earlier tokens affect the result.
     pub(super) fn repeats_matter(&self) -> bool {
         let deviations = [self.repetition_penalty - 1.0, self.frequency_penalty, self.presence_penalty];
         deviations.iter().any(|&deviation| deviation != 0.0)
@@ -97,10 +98,10 @@ fn within(field: &'static str, number: f32, least: f32, most: f32) -> Result<(),
     Err(SamplingError { field, problem: format!("is {number}, but must be between {least} and {most}") })
 }
 
-/// A number that makes no sense.
+/// A number that is out of range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplingError {
-    /// The field, as APIs call it.
+    /// The name of the field in APIs.
     pub field: &'static str,
     problem: String,
 }

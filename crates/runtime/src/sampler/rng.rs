@@ -1,30 +1,31 @@
-//! Chance as a function: a seed and a position give a number, and nothing is remembered.
+//! Random numbers as a function of a seed and a position, without any state.
 //!
-//! A generator with a state would make the tenth draw depend on how many draws there were before. Here the tenth token of an
-//! answer has its number, whether the nine before it were drawn or forced, and the third of several answers has its own
-//! without the first two. The function is the finaliser of `SplitMix64`, twice: it spreads every bit of its input over all
-//! bits of its output.
+//! With a stateful generator, the tenth draw would depend on the number of earlier draws. Here the tenth token of an
+//! answer always has the same number, whether the nine tokens before it were drawn or forced, and the third of several
+//! answers has its own numbers without the first two. The function is the finalizer of `SplitMix64`, applied twice: it
+//! spreads every bit of its input over all bits of its output.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The numbers of one answer.
+/// The random numbers of one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rng {
     key: u64,
 }
 
 impl Rng {
-    /// The numbers for an answer, by its number among the answers to one prompt. Without a seed, others each time.
+    /// Returns the numbers for an answer, given its index among the answers to one prompt. Without a seed, they differ
+    /// each time.
     pub fn new(seed: Option<u64>, answer: u64) -> Self {
-        // The standard library keys its hash tables by numbers from the system; that is chance enough for text.
+        // The standard library seeds its hash tables from the operating system; that is random enough for text.
         let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0_u64));
         Self { key: mix(mix(seed) ^ answer) }
     }
 
-    /// The number at a position: at least 0, less than 1.
+    /// Returns the number at a position: at least 0, less than 1.
     pub fn at(self, position: u64) -> f64 {
         let bits = mix(mix(self.key ^ position.wrapping_mul(0xA076_1D64_78BD_642F)));
-        // 53 bits are what a double holds.
+        // A double holds 53 bits.
         #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
         let numerator = (bits >> 11) as f64;
         numerator / 9_007_199_254_740_992.0

@@ -1,4 +1,4 @@
-//! The sampler against a twin that sorts everything, and against what the steps promise.
+//! Compares the sampler with a simple implementation that sorts everything, and checks the promises of the steps.
 
 #![allow(clippy::cast_sign_loss, clippy::float_cmp, reason = "positive and exact numbers")]
 
@@ -26,7 +26,7 @@ impl Chance {
     }
 }
 
-/// The order of the module's table, written down step by step without any care for time.
+/// A direct implementation of the module's table, without regard to speed.
 fn slow(
     params: &Sampling,
     prompt: &[u32],
@@ -130,7 +130,7 @@ fn the_sampler_equals_its_slow_twin() {
     for round in 0..3000 {
         let size = [5, 40, 700, 2000][round % 4];
         let params = random_params(&mut chance);
-        // Few levels, so that ties are common, or many.
+        // A few levels, so that ties are common, or many levels.
         let levels = [4.0, 1000.0][chance.below(2)];
         let mut logits: Vec<f32> =
             (0..size).map(|_| (chance.between(-8.0, 8.0) * levels).round() / levels).collect();
@@ -252,7 +252,7 @@ fn absurd_numbers_are_refused_by_name() {
     }
 }
 
-/// However low a temperature is, the best token is drawn, and never none.
+/// Even at the lowest temperatures the best token is drawn, and there always is one.
 #[test]
 fn a_temperature_that_is_nearly_zero() {
     for temperature in [f32::from_bits(1), 1e-40, 1e-30, 1e-3] {
@@ -266,7 +266,7 @@ fn a_temperature_that_is_nearly_zero() {
     }
 }
 
-/// A temperature that a rule wants counts in place of the request's, until it is taken back.
+/// A temperature that a rule requests replaces that of the request until it is reset.
 #[test]
 fn a_temperature_of_one_place() {
     let logits: Vec<f32> = (0..50).map(|id| (id % 7) as f32).collect();

@@ -1,4 +1,4 @@
-//! One answer being written.
+//! The state of one answer.
 
 use std::{
     cell::RefCell,
@@ -21,92 +21,92 @@ use crate::{
     sampler::{Choice, Sampler, Untaken},
 };
 
-/// So many of the last tokens are shown to a guide that looks for forced ones.
+/// The number of last tokens that are passed to a guide for finding forced tokens.
 const BEFORE: usize = 64;
 
-/// What the answers to one request share.
+/// The data that the answers to one request share.
 pub(super) struct Shared {
     pub(super) sink: RefCell<Box<dyn Sink>>,
     pub(super) prompt: usize,
     pub(super) max_tokens: usize,
-    /// Tokens that end the answer.
+    /// The tokens that end the answer.
     pub(super) stop_tokens: Arc<[TokenId]>,
     pub(super) since: Instant,
     pub(super) started: Instant,
     pub(super) reused: usize,
-    /// What tries of an exact draw know, if that is what the answers are.
+    /// The knowledge that tries of an exact draw share, if the answers are such tries.
     pub(super) round: Option<Round>,
 }
 
 /// One answer.
 pub(super) struct Answer {
-    /// A number that no other answer has.
+    /// A unique id.
     pub(super) id: u64,
     pub(super) shared: Rc<Shared>,
     pub(super) number: usize,
     pub(super) sequence: SequenceId,
-    /// The prompt, and what was written.
+    /// The prompt and the tokens that were written.
     pub(super) tokens: Vec<TokenId>,
-    /// How many of them the model has read.
+    /// The number of them that the model has read.
     pub(super) fed: usize,
     pub(super) sampler: Sampler,
     /// In a try, the prefix that was written, if it is remembered.
     pub(super) prefix: Option<Prefix>,
     /// The mass of the last mask, until it was counted.
     pub(super) mass: Option<f32>,
-    /// What the answer must look like. While something is done with the guide, it is elsewhere.
+    /// The guide for the answer; `None` if there is none, or while another thread uses it.
     pub(super) guide: Option<Box<dyn Guide>>,
-    /// Looks for stop strings, if there is a guide and there are some. It goes where the guide goes.
+    /// The search for stop strings, if there are a guide and stop strings. It is always with the guide.
     pub(super) search: Option<Box<Search>>,
     pub(super) place: Place,
     pub(super) pace: Pace,
     pub(super) leash: Leash,
     /// The mask for the next token, if there is a guide.
     pub(super) words: Vec<u32>,
-    /// What the model thinks of the next token, while the mask is not there.
+    /// The logits for the next token, while the mask is not ready.
     pub(super) held: Option<Vec<f32>>,
-    /// A token that was chosen, until the guide has taken it.
+    /// The chosen token, until the guide has accepted it.
     pub(super) chosen: Option<Written>,
     pub(super) text: StopStream,
-    /// What was held back when the search went away for good.
+    /// The text that was held back when the search was dropped.
     pub(super) rest: String,
-    /// Whether the guide had to leave tokens out because few were left.
+    /// Whether the guide had to forbid tokens because few were left.
     pub(super) is_squeezed: bool,
-    /// Other answers to the same prompt, which begin when it has been read.
+    /// Other answers to the same prompt, which begin when the model has read it.
     pub(super) others: Vec<(Sampler, StopStream)>,
     pub(super) first: Option<Instant>,
     pub(super) forced: usize,
     pub(super) mask: Duration,
-    /// What the mask for the next token took.
+    /// The time that the mask for the next token took.
     pub(super) last_mask: Option<Duration>,
     pub(super) masks: usize,
 }
 
-/// What a token does to an answer, besides making it longer.
+/// Whether a token ends an answer.
 pub(super) type Outcome = Result<Option<Reason>, Failure>;
 
-/// What comes behind a choice.
+/// What follows after a choice.
 pub(super) enum Next {
-    /// The model is asked for more.
+    /// The model computes the next token.
     On,
-    /// The guide is.
+    /// The guide processes this order.
     Ask(Order),
-    /// Nothing.
+    /// The answer has ended.
     Ended(Reason),
 }
 
-/// Where the guide of an answer is, and since when.
+/// The location of an answer's guide, and since when it is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Here, or there is none.
+    /// The guide is here, or there is none.
     Home,
-    /// It takes tokens.
+    /// The guide is accepting tokens.
     Taking(Instant),
-    /// It fills the mask.
+    /// The guide is filling the mask.
     Filling(Instant),
 }
 
-/// Whoever drops it ends all work on an answer.
+/// Cancels all work on an answer on drop.
 #[derive(Debug, Default)]
 pub(super) struct Leash(Arc<CancelToken>);
 
@@ -117,17 +117,18 @@ impl Drop for Leash {
 }
 
 impl Answer {
-    /// Whether the prompt is not yet read.
+    /// Whether the prompt was not read completely yet.
     pub(super) fn is_reading(&self) -> bool {
         self.fed < self.shared.prompt
     }
 
-    /// How many of its tokens the model can be given now. The last one of a prompt waits for what is forced behind it.
+    /// Returns how many of its tokens the model may be fed now. The last token waits while the guide finds forced
+    /// tokens after it.
     pub(super) fn ready(&self) -> usize {
         self.tokens.len() - usize::from(matches!(self.place, Place::Taking(_)))
     }
 
-    /// Until when others wait for its guide: for a while, unless it is known to be slow.
+    /// Returns until when other answers wait for its guide: for a while, unless the guide is known to be slow.
     pub(super) fn awaited(&self, patience: Duration) -> Option<Instant> {
         match self.place {
             Place::Taking(since) if !self.pace.takes_long => Some(since + patience),
@@ -136,7 +137,7 @@ impl Answer {
         }
     }
 
-    /// How many places of a batch it takes, or will take.
+    /// Returns how many places of a batch it uses, or will use.
     pub(super) fn places(&self) -> usize {
         1 + self.others.len()
     }
@@ -145,7 +146,7 @@ impl Answer {
         self.shared.sink.borrow().is_closed()
     }
 
-    /// Chooses the next token. An answer without a guide grows by it; a guide is asked first.
+    /// Chooses the next token. An answer without a guide grows by it; otherwise the guide must accept it first.
     pub(super) fn choose(&mut self, logits: &mut [f32], context: &Context<'_>) -> Result<Next, Failure> {
         self.first.get_or_insert_with(Instant::now);
         let choice = self.pick(logits)?;
@@ -172,7 +173,7 @@ impl Answer {
         Ok(outcome.map_or(Next::On, Next::Ended))
     }
 
-    /// Chooses a token under the mask, or has a try draw one.
+    /// Chooses a token under the mask, or draws one for a try.
     fn pick(&mut self, logits: &mut [f32]) -> Result<Choice, Failure> {
         let mask = self.guide.is_some().then_some(&self.words[..]);
         let (Some(round), Some(mask)) = (&self.shared.round, mask) else {
@@ -195,14 +196,15 @@ impl Answer {
         }
     }
 
-    /// In a try, notes that the text is complete.
+    /// Records that a try has completed its text.
     fn note_end(&self) {
         if let Some(round) = &self.shared.round {
             round.prefixes.lock().unwrap_or_else(PoisonError::into_inner).end(self.prefix);
         }
     }
 
-    /// Whether a token ends the answer. Under a constraint a stop token does so only where the answer is complete, as the end of the text does.
+    /// Whether a token ends the answer. Under a constraint, a stop token only ends it if the text is complete. The
+    /// vocabulary's end tokens always end it, because the mask allows them only then.
     fn ends(&mut self, token: TokenId, context: &Context<'_>) -> Result<bool, Failure> {
         if !self.shared.stop_tokens.contains(&token) {
             return Ok(false);
@@ -213,14 +215,14 @@ impl Answer {
         }
     }
 
-    /// What is to be done before the model is asked for anything: take what is forced, fill the mask.
+    /// Returns the first order for the guide, before the model is used: accept forced tokens, fill the mask.
     pub(super) fn start(&mut self, context: &Context<'_>) -> Option<Order> {
         let guide = self.guide.take()?;
         Some(self.order(guide, None, context))
     }
 
     fn order(&mut self, guide: Box<dyn Guide>, token: Option<TokenId>, context: &Context<'_>) -> Order {
-        // Several answers part at the first token that is chosen, so what is forced comes behind it.
+        // Several answers diverge at the first chosen token, so forced tokens can only come after that.
         let is_try = self.shared.round.is_some();
         let jumps = context.jump_forward && self.others.is_empty() && !is_try && !self.sampler.asks_for_all();
         let before = &self.tokens[self.tokens.len().saturating_sub(BEFORE)..];
@@ -234,7 +236,7 @@ impl Answer {
             token,
             before: jumps.then(|| before.to_vec()),
             ends: self.shared.stop_tokens.clone(),
-            // The model may not want to end the text, and that is a part of what it thinks of it.
+            // A try counts whether the model would end the text, so it must choose the end itself.
             is_to_end: is_try && !context.vocabulary.eos().is_empty(),
             left,
             stop: self.leash.0.clone(),
@@ -245,7 +247,7 @@ impl Answer {
         order
     }
 
-    /// Grows by what the guide has taken.
+    /// Appends the tokens that the guide has accepted.
     pub(super) fn taken(&mut self, taken: Taken, context: &Context<'_>) -> Outcome {
         self.place = Place::Filling(Instant::now());
         let mut more = More::default();
@@ -281,7 +283,8 @@ impl Answer {
         }
     }
 
-    /// Adds one token, and what the search says that it adds to the text, if there is one. Returns why the answer ends with it, if it does.
+    /// Adds one token, and the text that the search has released for it, if there is a search. Returns the reason if
+    /// the answer ends with this token.
     fn grow(
         &mut self,
         written: Written,
@@ -303,7 +306,7 @@ impl Answer {
         is_full.then_some(Reason::Length)
     }
 
-    /// Tokens of the answer.
+    /// Returns the number of tokens of the answer.
     pub(super) fn written(&self) -> usize {
         self.tokens.len() - self.shared.prompt
     }
@@ -316,7 +319,7 @@ impl Answer {
         self.send(What::Finished { text, reason, usage });
     }
 
-    /// Ends it, and the others to the same prompt that have not begun.
+    /// Ends it, and the other answers to the same prompt that have not begun.
     pub(super) fn fail(&mut self, failure: &Failure) {
         let others = std::mem::take(&mut self.others);
         self.send(What::Failed(failure.clone()));
@@ -347,15 +350,15 @@ impl Answer {
     }
 }
 
-/// What answers must know of the world.
+/// The environment of answers.
 pub(super) struct Context<'w> {
     pub(super) vocabulary: &'w Vocabulary,
-    /// The most tokens of a text.
+    /// The maximum number of tokens of a text.
     pub(super) length: usize,
     pub(super) jump_forward: bool,
 }
 
-/// What a step adds to an answer.
+/// The tokens and the text that a step adds to an answer.
 #[derive(Default)]
 struct More {
     tokens: Vec<Written>,

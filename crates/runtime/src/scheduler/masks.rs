@@ -1,4 +1,4 @@
-//! Threads on which constraints are worked on while the model computes.
+//! Threads that process constraints while the model computes.
 //!
 //! ```text
 //!  scheduler ── order: guide, token ──▶ line ──▶ a thread: accept, find what is forced ──▶ line ──▶ a thread: fill the mask
@@ -6,11 +6,13 @@
 //!      └───────────────────── news: taken ◀───────────────────────────┘                                          │
 //!      └───────────────────── news: filled, with the guide ◀─────────────────────────────────────────────────────┘
 //! ```
-//! Guides travel to a thread and back, so nothing is shared. The model waits for tokens to be taken and not for masks, so these come later in the line. One thread is enough as long as the work is short. A thread that is at one order for longer than [`LOST`] is
-//! lost to the others: while somebody waits in the line, another thread steps in. Orders that are known to be slow come last, and only
-//! few of them are worked on at a time, so that they do not take all processors from the model.
+//! Guides are sent to a thread and back, so nothing is shared. The model waits until tokens are accepted, but not for
+//! masks, so masks come later in the queue. As long as the work is short, one thread is enough. A thread that spends
+//! longer than [`LOST`] on one order is not available for others: while an order waits in the queue, another thread is
+//! started. Orders that are known to be slow come last, and only a few of them run at the same time, so that they do
+//! not take all processors from the model.
 //!
-//! Each order has a [cancel token](CancelToken), which ends the work early. A guide that panics is not seen again.
+//! Each order has a [cancel token](CancelToken), which ends the work early. A guide that panics is dropped.
 
 use std::{
     collections::VecDeque,
@@ -27,24 +29,24 @@ use maskwright_vocab::TokenId;
 use super::{Failure, search::Search};
 use crate::guide::{Guide, GuideError};
 
-/// A thread that is at an order for longer is lost to the others.
+/// A thread that spends longer than this on one order counts as unavailable.
 const LOST: Duration = Duration::from_millis(2);
 
-/// Something to be done with a guide: take a token, take what is forced behind it, fill the mask.
+/// Work for a guide: accept a token, accept forced tokens after it, fill the mask.
 pub(super) struct Order {
-    /// Whose it is.
+    /// The id of the answer.
     pub(super) answer: u64,
     pub(super) guide: Box<dyn Guide>,
-    /// Looks for stop strings, if there are some.
+    /// The search for stop strings, if there are any.
     pub(super) search: Option<Box<Search>>,
     pub(super) words: Vec<u32>,
-    /// The token that was chosen.
+    /// The chosen token.
     pub(super) token: Option<TokenId>,
-    /// The last tokens before it, if forced tokens are wanted.
+    /// The last tokens before it, if forced tokens are needed.
     pub(super) before: Option<Vec<TokenId>>,
-    /// Tokens that end the answer where it is complete; the guide is not told.
+    /// Tokens that end the answer if it is complete; they are not passed to the guide.
     pub(super) ends: Arc<[TokenId]>,
-    /// Whether the answer goes on until the end was chosen, also where nothing else can come.
+    /// Whether the answer continues until the end is chosen, even if nothing else can follow.
     pub(super) is_to_end: bool,
     /// How many tokens the answer may still grow by.
     pub(super) left: usize,
@@ -52,7 +54,7 @@ pub(super) struct Order {
     pub(super) pace: Pace,
 }
 
-/// Whether others waited in vain for the guide of an answer the last time. Then they do not wait again.
+/// Whether the guide of an answer was late the last time. If so, other answers do not wait for it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pace {
     pub(super) takes_long: bool,
@@ -60,23 +62,23 @@ pub(super) struct Pace {
 }
 
 impl Order {
-    /// Whether tokens are taken, so that there will be news about them.
+    /// Whether tokens are accepted, which will be reported separately.
     pub(super) fn takes(&self) -> bool {
         self.token.is_some() || self.before.is_some()
     }
 
-    /// Whether what is to be done took long the last time.
+    /// Whether this kind of work took long the last time.
     fn is_slow(&self) -> bool {
         if self.takes() { self.pace.takes_long } else { self.pace.fills_long }
     }
 
-    /// Its place in the line.
+    /// Returns its priority in the queue.
     fn rank(&self) -> u8 {
         if self.is_slow() { 2 } else { u8::from(!self.takes()) }
     }
 }
 
-/// What came of an order, or of its first half.
+/// The result of an order, or of its first half.
 pub(super) struct News {
     pub(super) answer: u64,
     /// How long it took.
@@ -84,47 +86,47 @@ pub(super) struct News {
     pub(super) what: Work,
 }
 
-/// What was done.
+/// The result of some work.
 pub(super) enum Work {
-    /// Tokens were taken.
+    /// Tokens were accepted.
     Taken(Taken),
-    /// The mask was filled, or why not. Nothing more comes of the order.
+    /// The mask was filled, or failed. The order is then complete.
     Filled(Result<Filled, Failure>),
 }
 
-/// A mask, and who filled it.
+/// A mask, with the guide that filled it.
 pub(super) struct Filled {
     pub(super) guide: Box<dyn Guide>,
     pub(super) search: Option<Box<Search>>,
     pub(super) words: Vec<u32>,
-    /// The temperature that the guide wants.
+    /// The temperature that the guide requests.
     pub(super) temperature: Option<f32>,
 }
 
-/// The tokens that were taken.
+/// The tokens that were accepted.
 pub(super) struct Taken {
-    /// Whether the chosen one was.
+    /// Whether the chosen token was accepted.
     pub(super) chosen: bool,
-    /// What was forced behind it.
+    /// The forced tokens after it.
     pub(super) forced: Vec<TokenId>,
-    /// What each of them adds to the text, if stop strings are looked for.
+    /// The text that each of them adds, if there is a search for stop strings.
     pub(super) texts: Vec<String>,
-    /// What was held back, if this is the end.
+    /// The text that was held back, if this is the end.
     pub(super) rest: String,
-    /// Whether more can follow, or why nothing will. Unless it is [`End::Open`], nothing more comes of the order.
+    /// Whether more can follow, or the failure. Unless it is [`End::Open`], the order is complete.
     pub(super) end: Result<End, Failure>,
 }
 
-/// Whether something follows.
+/// Whether more tokens can follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// The mask will say what.
+    /// The mask decides what follows.
     Open,
-    /// The constraint allows nothing more, or a stop string came.
+    /// The constraint allows nothing more, or a stop string was found.
     Finished,
-    /// A token came that ends the answer and is no part of it.
+    /// A token came that ends the answer and is not part of it.
     Ended,
-    /// The answer has all the tokens that it may have.
+    /// The answer has reached its maximum number of tokens.
     Full,
 }
 
@@ -140,21 +142,21 @@ pub(super) struct Masks {
 struct Shared {
     line: Mutex<Line>,
     bell: Condvar,
-    /// How many slow orders are worked on at a time.
+    /// The maximum number of slow orders that run at the same time.
     slow: usize,
 }
 
 #[derive(Default)]
 struct Line {
     orders: VecDeque<Order>,
-    /// When each thread that works began, and whether the order is known to be slow.
+    /// For each running order, its answer, when it began, and whether it is known to be slow.
     running: Vec<(u64, Instant, bool)>,
     threads: usize,
     is_closed: bool,
 }
 
 impl Line {
-    /// Threads that are not lost to others.
+    /// Returns the number of threads that are available for others.
     fn quick(&self) -> usize {
         self.threads - self.running.iter().filter(|(_, since, _)| since.elapsed() >= LOST).count()
     }
@@ -164,7 +166,7 @@ impl Line {
         self.orders.insert(at.unwrap_or(self.orders.len()), order);
     }
 
-    /// The next order: quick ones first, slow ones if not too many of them are worked on.
+    /// Takes the next order: quick ones first; slow ones only if not too many of them are running.
     fn take(&mut self, slow: usize) -> Option<Order> {
         if self.orders.front()?.is_slow() && self.slow() >= slow {
             return None;
@@ -174,13 +176,13 @@ impl Line {
         Some(order)
     }
 
-    /// Whether an order could be taken up, and all threads are lost.
+    /// Whether an order could be taken, but no thread is available.
     fn is_stuck(&self, slow: usize) -> bool {
         let is_free = self.slow() < slow;
         self.quick() == 0 && self.orders.front().is_some_and(|order| !order.is_slow() || is_free)
     }
 
-    /// Slow orders that are worked on.
+    /// Returns the number of slow orders that are running.
     fn slow(&self) -> usize {
         self.running.iter().filter(|(_, _, is_slow)| *is_slow).count()
     }
@@ -188,11 +190,11 @@ impl Line {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Line> {
-        // The lock is held for short work on plain data only.
+        // The lock is only held for short work on plain data, so poisoning can be ignored.
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next order; `None` if the thread is to end, because there is nothing to do for so many.
+    /// Returns the next order; `None` if the thread must end, because there is no work for this many threads.
     fn next(&self) -> Option<Order> {
         let mut line = self.lock();
         loop {
@@ -210,7 +212,7 @@ impl Shared {
         }
     }
 
-    /// Something was done for an answer, and this is left to be done.
+    /// Removes a running order, and queues the rest of it.
     fn done(&self, answer: u64, rest: Option<Order>) {
         let mut line = self.lock();
         if let Some(at) = line.running.iter().position(|(running, ..)| *running == answer) {
@@ -223,7 +225,8 @@ impl Shared {
 }
 
 impl Masks {
-    /// Threads for at most so many answers at a time, and one for somebody who is about to leave. They start when they are needed.
+    /// Creates the pool for at most this many answers at a time, and one that is about to leave. Threads are started
+    /// when they are needed.
     pub(super) fn new(answers: usize) -> Self {
         let (outbox, news) = mpsc::channel();
         let processors = available_parallelism().map_or(1, NonZero::get);
@@ -231,11 +234,11 @@ impl Masks {
         Self { shared: Arc::new(shared), outbox, news, threads: Vec::new(), most: answers + 1 }
     }
 
-    /// Hands over an order.
+    /// Queues an order.
     ///
     /// # Errors
     ///
-    /// If there is no thread for it.
+    /// Fails if there is no thread for it.
     pub(super) fn begin(&mut self, order: Order) -> Result<(), Failure> {
         let mut line = self.shared.lock();
         line.put(order);
@@ -249,7 +252,7 @@ impl Masks {
         Err(Failure::Internal("there is no thread to work on constraints".into()))
     }
 
-    /// Lets another thread step in if those there are are lost, and somebody waits.
+    /// Starts another thread if none is available and an order waits.
     pub(super) fn watch(&mut self) {
         let mut line = self.shared.lock();
         if !line.is_stuck(self.shared.slow) || line.threads >= self.most {
@@ -264,7 +267,7 @@ impl Masks {
                 shared.done(answer, rest);
             }
         };
-        // If there is no thread to be had, those that wait go on waiting for the others.
+        // If no thread can be started, the orders keep waiting for the others.
         if let Ok(thread) = std::thread::Builder::new().name("masks".into()).spawn(run) {
             line.threads += 1;
             drop(line);
@@ -272,12 +275,12 @@ impl Masks {
         }
     }
 
-    /// News that are there.
+    /// Returns a result, if there is one.
     pub(super) fn try_news(&self) -> Option<News> {
         self.news.try_recv().ok()
     }
 
-    /// The next news, within some time.
+    /// Returns the next result within this time.
     pub(super) fn wait(&mut self, time: Duration) -> Option<News> {
         let end = Instant::now() + time;
         loop {
@@ -294,7 +297,7 @@ impl Masks {
 }
 
 impl Drop for Masks {
-    /// Whoever has orders under way must have stopped them.
+    /// The caller must have cancelled all pending orders.
     fn drop(&mut self) {
         let mut line = self.shared.lock();
         line.is_closed = true;
@@ -302,19 +305,19 @@ impl Drop for Masks {
         drop(line);
         self.shared.bell.notify_all();
         for thread in self.threads.drain(..) {
-            // Guides that panic are caught; nothing else in the thread can.
+            // Panics of guides are caught, and nothing else in the thread can panic.
             let _ = thread.join();
         }
     }
 }
 
-/// Does what comes next for an order. Returns what is left to be done.
+/// Does the next part of an order. Returns the rest of the order.
 fn work(mut order: Order, news: &mpsc::Sender<News>) -> Option<Order> {
     let (answer, stop, begin) = (order.answer, order.stop.clone(), Instant::now());
     if stop.is_cancelled() {
         return None;
     }
-    // If nobody listens any more, the scheduler has ended.
+    // If the receiver is gone, the scheduler has ended.
     let tell = |what: Work| drop(news.send(News { answer, time: begin.elapsed(), what }));
     if order.takes() {
         let mut taken = Taken {
@@ -346,7 +349,7 @@ fn work(mut order: Order, news: &mpsc::Sender<News>) -> Option<Order> {
     None
 }
 
-/// Takes the chosen token and what is forced behind it.
+/// Accepts the chosen token and the forced tokens after it.
 fn take(order: &mut Order, taken: &mut Taken) -> Result<End, GuideError> {
     let Order { guide, search, before, stop, .. } = order;
     let (mut left, is_to_end) = (order.left, order.is_to_end);
@@ -376,7 +379,7 @@ fn take(order: &mut Order, taken: &mut Taken) -> Result<End, GuideError> {
         Some(before) if left > 0 => guide.forced(before)?,
         _ => Vec::new(),
     };
-    // What a search has found that was told to stop is not certain.
+    // The result of a cancelled search is not reliable.
     obeyed(stop)?;
     for token in forced.into_iter().take(left) {
         left -= 1;
@@ -392,7 +395,7 @@ fn take(order: &mut Order, taken: &mut Taken) -> Result<End, GuideError> {
     Ok(if left == 0 { End::Full } else { End::Open })
 }
 
-/// What was done while it was told to stop counts for nothing.
+/// Discards the result of work that was cancelled.
 fn obeyed(stop: &CancelToken) -> Result<(), GuideError> {
     if stop.is_cancelled() { Err(GuideError::Cancelled) } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
 //! Many requests, one model: continuous batching.
 //!
-//! A worker thread owns the model and repeats one step for ever. Requests join and leave *between* steps, so a long answer
-//! keeps nobody waiting and a free place is taken at once:
+//! A worker thread owns the model and repeats one step in a loop. Requests join and leave *between* steps, so a long
+//! answer does not block others, and a free place is used at once:
 //!
 //! ```text
 //!        ┌──────────────── a step ─────────────────┐
@@ -9,17 +9,19 @@
 //!                   meanwhile: fill their masks
 //! ```
 //!
-//! * **Feeding.** An answer has tokens that the model has not read: a prompt, the token chosen last, forced tokens behind it. All of
-//!   them are one thing here, so a prompt is a long feed, and jump-forward is a feed of several. Long prompts are cut, so that
-//!   others go on meanwhile.
-//! * **Masks.** The mask for the next token depends on the last one and not on the model. So it is filled on [another thread](masks) while the
-//!   model reads that last token, and costs an answer nothing as long as it is the faster of the two.
-//! * **Slow constraints.** A constraint may need long for a mask or a token, up to its [limit](maskwright::Limits::mask_steps). In each step the others wait for it for 20 ms at the
-//!   most, and not at all if it was late the last time. Then they go on without it, and it joins them again when it is ready.
-//! * **Beginnings.** A prompt that begins like a text which the model has read – a running one, or one of the last that
-//!   ended – starts from a fork of it ([`prefix`]). Several answers to one prompt read it once.
-//! * **Leaving.** Whoever drops the receiving end has left by the next step, and what was being done with its constraint ends by its [cancel token](maskwright::CancelToken). What goes
-//!   wrong in one request – a constraint that gives up or meets a limit, a panic in a guide – ends that request alone.
+//! * **Feeding.** An answer has tokens that the model has not read: a prompt, the last chosen token, forced tokens
+//!   after it. All of them are treated alike, so a prompt is a long feed, and a jump over forced tokens is a feed of
+//!   several tokens. Long prompts are split, so that other answers can continue meanwhile.
+//! * **Masks.** The mask for the next token depends on the last token and not on the model. So it is filled on [another
+//!   thread](masks) while the model reads that last token, and costs no time as long as it is faster than the model.
+//! * **Slow constraints.** A constraint may take long for a mask or a token, up to its
+//!   [limit](maskwright::Limits::mask_steps). In each step the other answers wait for it for at most 20 ms, and not at
+//!   all if it was late the last time. Then they continue without it, and it joins them again when it is ready.
+//! * **Prefixes.** A prompt with the same beginning as a text that the model has read – a running one, or one of the
+//!   last that ended – starts from a fork of it ([`prefix`]). Several answers to one prompt read it only once.
+//! * **Leaving.** If the receiver of a request is dropped, the request ends by the next step, and work on its
+//!   constraint is cancelled by its [cancel token](maskwright::CancelToken). An error in one request – a constraint
+//!   that fails or exceeds a limit, a panic in a guide – only ends that request.
 //!
 //! ```no_run
 //! use maskwright_runtime::{Loaded, Request, What, model::LoadOptions, scheduler::Options};
@@ -62,25 +64,25 @@ use worker::Worker;
 
 use crate::model::Model;
 
-/// The most stop strings of a request.
+/// The maximum number of stop strings of a request.
 const MAX_STOPS: usize = 16;
-/// The most bytes of a stop string.
+/// The maximum length of a stop string in bytes.
 const MAX_STOP_BYTES: usize = 1024;
 
-/// How a scheduler works.
+/// The settings of a scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The most answers that are written at the same time.
+    /// The maximum number of answers that are written at the same time.
     pub max_batch: usize,
-    /// The most requests that wait.
+    /// The maximum number of waiting requests.
     pub max_queue: usize,
-    /// The most tokens of prompts in a step, if there is nobody else. With a slow model there are fewer.
+    /// The maximum number of prompt tokens in a step, if there is only one answer. With a slow model there are fewer.
     pub prefill: usize,
-    /// The same, if others wait for the step.
+    /// The same, if other answers wait for the step.
     pub prefill_beside: usize,
-    /// How many texts are kept after their end, in case that a prompt begins like one of them.
+    /// How many texts are kept after their end, for prompts with the same beginning.
     pub kept_texts: usize,
-    /// The most tokens that these texts have together.
+    /// The maximum number of tokens of these texts together.
     pub kept_tokens: usize,
     /// Whether forced tokens are written without asking the model.
     pub jump_forward: bool,
@@ -100,41 +102,43 @@ impl Default for Options {
     }
 }
 
-/// What a scheduler has done so far.
+/// Statistics of a scheduler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Requests that wait.
+    /// The number of waiting requests.
     pub waiting: usize,
-    /// Answers being written.
+    /// The number of running answers.
     pub running: usize,
-    /// Steps of the model.
+    /// The number of steps of the model.
     pub steps: u64,
-    /// Tokens of prompts that were computed.
+    /// The number of prompt tokens that were computed.
     pub prompt_tokens: u64,
-    /// Tokens of prompts that need not be.
+    /// The number of prompt tokens that were reused.
     pub reused_tokens: u64,
-    /// Tokens of answers.
+    /// The number of tokens of answers.
     pub answer_tokens: u64,
-    /// Those of them that were forced.
+    /// The number of those that were forced.
     pub forced_tokens: u64,
-    /// Time of the model.
+    /// The computing time of the model.
     pub model: Duration,
-    /// Time spent on masks.
+    /// The time spent on masks.
     pub mask: Duration,
-    /// Time that the model's thread waited for masks.
+    /// The time that the model's thread waited for masks.
     pub mask_wait: Duration,
-    /// Time spent on choosing tokens.
+    /// The time spent on choosing tokens.
     pub sample: Duration,
-    /// Bytes of keys and values.
+    /// The size of the keys and values in bytes.
     pub cache_bytes: usize,
-    /// How much of the model's mass masks have left, of the tokens for which that was asked.
+    /// The mass of masks, for tokens for which it was requested.
     pub masses: Masses,
 }
 
-/// A histogram of the mass of masks: −log of the model's probability of the allowed tokens, so that 0 is a mask that the model would not notice.
+/// A histogram of the mass of masks: −log of the model's probability of the allowed tokens. 0 means that the mask
+/// changes nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Masses {
-    /// How many were at most the bound of the same place in [`Self::BOUNDS`], and more than the one before; the last one is of those beyond all bounds.
+    /// How many were at most the bound with the same index in [`Self::BOUNDS`], and above the previous bound; the last
+    /// count is for those above all bounds.
     pub counts: [u64; 11],
     /// The sum of all, in millionths.
     pub micros: u64,
@@ -161,7 +165,7 @@ pub struct Scheduler {
     limits: Limits,
 }
 
-/// What the worker and its clients both see.
+/// The state that the worker and its clients share.
 #[derive(Debug, Default)]
 struct Shared {
     waiting: AtomicUsize,
@@ -170,7 +174,7 @@ struct Shared {
     statistics: Mutex<Statistics>,
 }
 
-/// What requests are checked against.
+/// The limits for checking requests.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     width: usize,
@@ -179,7 +183,7 @@ struct Limits {
     max_queue: usize,
 }
 
-/// A request on its way.
+/// A submitted request.
 struct Job {
     request: Request,
     stops: StopStrings,
@@ -201,11 +205,11 @@ impl Scheduler {
         let for_worker = shared.clone();
         let run = move || Worker::new(model, vocabulary, options, for_worker, jobs).run();
         let thread = std::thread::Builder::new().name("scheduler".into()).spawn(run);
-        // Without a thread the inbox is closed, and every request is told so.
+        // Without a thread the inbox is closed, and every request gets an error.
         Self { inbox: Some(inbox), shared, thread: thread.ok(), limits }
     }
 
-    /// Takes a request; its events go to the sink, in order.
+    /// Submits a request; its events go to the sink, in order.
     pub fn submit(&self, request: Request, sink: Box<dyn Sink>) -> Result<(), SubmitError> {
         let stops = self.limits.check(&request)?;
         let inbox = self.inbox.as_ref().ok_or(SubmitError::Closed)?;
@@ -220,14 +224,14 @@ impl Scheduler {
         })
     }
 
-    /// Takes a request; its events can be waited for.
+    /// Submits a request, and returns a stream of its events.
     pub fn stream(&self, request: Request) -> Result<Stream, SubmitError> {
         let (stream, sink) = Stream::new();
         self.submit(request, Box::new(sink))?;
         Ok(stream)
     }
 
-    /// What was done so far.
+    /// Returns the statistics.
     pub fn statistics(&self) -> Statistics {
         let mut statistics =
             *self.shared.statistics.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -235,13 +239,13 @@ impl Scheduler {
         statistics
     }
 
-    /// From now on answers whose constraint is late are not waited for, and end with [`Failure::Stopped`]. All others go on. This is for
-    /// a server that is about to end.
+    /// Prepares for the end of the server: from now on, answers whose constraint is late end with [`Failure::Stopped`].
+    /// All others continue.
     pub fn hurry(&self) {
         self.shared.is_hurried.store(true, Ordering::Relaxed);
     }
 
-    /// Takes no more requests, and waits until those that were taken are answered.
+    /// Accepts no more requests, and waits until all submitted ones are answered.
     pub fn finish(mut self) {
         self.inbox = None;
         self.join();
@@ -249,7 +253,7 @@ impl Scheduler {
 
     fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // A panic of the worker was printed where it happened.
+            // A panic of the worker was already printed.
             let _ = thread.join();
         }
     }
@@ -265,7 +269,7 @@ impl Drop for Scheduler {
 }
 
 impl Limits {
-    /// Refuses what makes no sense; gives the stop strings, ready to be looked for.
+    /// Checks a request, and returns the automaton for its stop strings.
     fn check(&self, request: &Request) -> Result<StopStrings, SubmitError> {
         let invalid = |field: &'static str, problem: String| Err(SubmitError::Invalid { field, problem });
         if let Err(error) = request.sampling.check() {

@@ -1,12 +1,12 @@
-//! Texts that the model has read, for prompts that begin like them.
+//! Texts that the model has read, for prompts with the same beginning.
 //!
-//! A conversation sends its whole history with every turn, and a thousand requests may share one long instruction. When an
-//! answer ends, its text is kept for a while, and a prompt starts from the text – kept or running – with which it has
-//! the longest beginning in common. Keys and values of a beginning do not depend on what follows, so the result is
-//! the same to the last bit.
+//! A conversation sends its whole history with every turn, and a thousand requests may share one long instruction. When
+//! an answer ends, its text is kept for a while, and a prompt starts from the text – kept or running – with the longest
+//! common prefix. Keys and values of a prefix do not depend on what follows, so the result is identical to the last
+//! bit.
 //!
-//! Some models have room for so much only. What is kept is in nobody's way there: when a model runs short, [`Kept::make_room`] lets go of
-//! one text after the other until it has enough.
+//! Some models have limited room. There, kept texts do not block anything: when the model runs out of room,
+//! [`Kept::make_room`] drops one text after the other until there is enough.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use maskwright_vocab::TokenId;
 
 use crate::model::{Model, ModelError, SequenceId};
 
-/// The texts that are kept, oldest first.
+/// The kept texts, oldest first.
 #[derive(Debug)]
 pub(super) struct Kept {
     texts: VecDeque<Text>,
@@ -23,7 +23,7 @@ pub(super) struct Kept {
     max_tokens: usize,
 }
 
-/// What a sequence of the model has read.
+/// A text that a sequence of the model has read.
 #[derive(Debug)]
 struct Text {
     sequence: SequenceId,
@@ -35,7 +35,7 @@ impl Kept {
         Self { texts: VecDeque::new(), tokens: 0, max_texts, max_tokens }
     }
 
-    /// Keeps a text, and lets go of others if there are too many. One that is the beginning of the new one is of no use any more.
+    /// Keeps a text, and drops others if there are too many. A text that is a prefix of the new one is also dropped.
     pub(super) fn put(&mut self, model: &mut dyn Model, sequence: SequenceId, tokens: Vec<TokenId>) {
         if tokens.is_empty() || tokens.len() > self.max_tokens || self.max_texts == 0 {
             return model.close(sequence);
@@ -51,7 +51,8 @@ impl Kept {
         }
     }
 
-    /// Asks the model for something, and lets go of texts as long as it has no room for that. One text can be spared.
+    /// Calls a function of the model, and drops texts as long as there is not enough room for it. The text `spared` is
+    /// not dropped.
     pub(super) fn make_room<T>(
         &mut self,
         model: &mut dyn Model,
@@ -75,7 +76,8 @@ impl Kept {
         }
     }
 
-    /// The text that has the most in common with a prompt, and how much. It is the last one to be let go of now.
+    /// Returns the text with the longest common prefix with a prompt, and its length. That text is now the last one to
+    /// be dropped.
     pub(super) fn longest(&mut self, prompt: &[TokenId]) -> Option<(SequenceId, usize)> {
         let lengths = self.texts.iter().map(|text| common(&text.tokens, prompt));
         let (at, length) =
@@ -87,7 +89,7 @@ impl Kept {
     }
 }
 
-/// How many tokens two texts have in common at their beginning.
+/// Returns the length of the longest common prefix.
 pub(super) fn common(left: &[TokenId], right: &[TokenId]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }

@@ -1,4 +1,4 @@
-//! What is asked of a [`Scheduler`](super::Scheduler), and what it answers.
+//! Requests to a [`Scheduler`](super::Scheduler), and their events.
 
 use std::{
     any::Any,
@@ -19,39 +19,39 @@ use crate::{
     sampler::{Logprobs, Sampling},
 };
 
-/// A prompt, and how it is to be continued.
+/// A prompt, and how to continue it.
 pub struct Request {
-    /// The tokens that the model reads first. At least one, and less than the model's context.
+    /// The tokens that the model reads first. At least one, and fewer than the model's context.
     pub prompt: Vec<TokenId>,
-    /// How tokens are chosen.
+    /// How tokens are sampled.
     pub sampling: Sampling,
-    /// What the answer must look like. `None`: anything, at no cost.
+    /// The constraint of the answer. `None` allows any answer, without any cost.
     pub guide: Option<Box<dyn Guide>>,
-    /// The most tokens of an answer. `None`: as many as the context holds.
+    /// The maximum number of tokens of an answer. `None`: as many as fit into the context.
     pub max_tokens: Option<usize>,
-    /// Tokens that end an answer, besides the end tokens of the vocabulary.
+    /// Tokens that end an answer, in addition to the end tokens of the vocabulary.
     pub stop_tokens: Vec<TokenId>,
-    /// Strings that end an answer. They are not a part of it.
+    /// Strings that end an answer. They are not part of it.
     pub stop: Vec<String>,
-    /// How many answers are wanted, each with its own chance.
+    /// The number of answers, each with its own random numbers.
     pub answers: usize,
-    /// Whether the answers are tries of an exact draw, and what these know. See [`Tries`](super::Tries), which makes such requests.
+    /// The round, if the answers are tries of an exact draw. [`Tries`](super::Tries) creates such requests.
     pub round: Option<Round>,
 }
 
-/// Answers that are tries of an exact draw.
+/// A round of tries of an exact draw.
 #[derive(Debug, Clone)]
 pub struct Round {
-    /// What is known of prefixes; it is the same for all tries of a round.
+    /// The knowledge about prefixes, shared by all tries of a round.
     pub prefixes: Arc<Mutex<Prefixes>>,
     /// Whether a try may fail.
     pub mode: Mode,
-    /// The number of the first try, so that each has its own chance.
+    /// The index of the first try, so that each has its own random numbers.
     pub first: u64,
 }
 
 impl Request {
-    /// One answer to a prompt, with the defaults of everything.
+    /// Creates a request for one answer, with default settings.
     pub fn new(prompt: Vec<TokenId>) -> Self {
         Self {
             prompt,
@@ -68,7 +68,7 @@ impl Request {
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Prompts are nobody's business.
+        // Prompts are private.
         f.debug_struct("Request")
             .field("prompt", &self.prompt.len())
             .field("sampling", &self.sampling)
@@ -79,16 +79,16 @@ impl fmt::Debug for Request {
     }
 }
 
-/// Something that happened to an answer.
+/// An event of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Which of the answers to the request.
+    /// The index of the answer.
     pub answer: usize,
     /// What happened.
     pub what: What,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
     /// The answer has grown.
@@ -102,12 +102,12 @@ pub enum What {
     Finished {
         /// Text that was held back until the end.
         text: String,
-        /// Why it ended.
+        /// The reason why it ended.
         reason: Reason,
-        /// What it cost.
+        /// Its usage.
         usage: Usage,
     },
-    /// The answer cannot be completed. Nothing follows.
+    /// The answer failed. Nothing follows.
     Failed(Failure),
 }
 
@@ -118,70 +118,70 @@ pub struct Written {
     pub token: TokenId,
     /// Whether the constraint left no choice, so that the model was not asked.
     pub is_forced: bool,
-    /// What the model thought of it, if that was asked for and it was asked.
+    /// The model's log-probabilities, if they were requested and the token was not forced.
     pub logprobs: Option<Logprobs>,
-    /// How long the mask took that it was chosen under, if there was one.
+    /// How long its mask took, if there was one.
     pub mask: Option<Duration>,
-    /// The logarithm of the model's probability of all tokens that the mask allowed, if that was asked for.
+    /// The logarithm of the model's probability of all tokens that the mask allowed, if requested.
     pub mass: Option<f32>,
 }
 
-/// Why an answer ended.
+/// The reason why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// The model ended it, a stop string or stop token came, or the constraint was fulfilled.
+    /// The model ended it, a stop string or stop token came, or the constraint allows nothing more.
     Stop,
-    /// It has as many tokens as were asked for, or as the context holds.
+    /// It has reached the maximum number of tokens, or the end of the context.
     Length,
 }
 
-/// What an answer cost.
+/// The usage of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens of the prompt.
+    /// The number of tokens of the prompt.
     pub prompt_tokens: usize,
-    /// Those of them that need not be computed, because an earlier text began with them.
+    /// The number of those that were reused from an earlier text with the same beginning.
     pub reused_tokens: usize,
-    /// Tokens of the answer.
+    /// The number of tokens of the answer.
     pub answer_tokens: usize,
-    /// Those of them that were forced.
+    /// The number of those that were forced.
     pub forced_tokens: usize,
-    /// From the request to the first step.
+    /// The time from the request to the first step.
     pub queued: Duration,
-    /// From the first step to the first token.
+    /// The time from the first step to the first token.
     pub prefill: Duration,
-    /// From the first token to the end.
+    /// The time from the first token to the end.
     pub decode: Duration,
-    /// Spent on masks, nearly all of it while the model was computing.
+    /// The time spent on masks, nearly all of it while the model was computing.
     pub mask: Duration,
-    /// How many masks there were.
+    /// The number of masks.
     pub masks: usize,
-    /// Whether a mask lost tokens because there would not have been enough of them left to complete the answer.
+    /// Whether a mask lost tokens because the budget would not have sufficed to complete the answer after them.
     pub is_squeezed: bool,
 }
 
-/// Why an answer cannot be completed.
+/// The reason why an answer failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The constraint gave up.
+    /// The constraint failed.
     Guide(String),
-    /// The constraint met a limit. The sentence names it, the place, and what to change.
+    /// The constraint exceeded a limit. The sentence names the limit, the place, and what to change.
     Limit(String),
     /// No token is possible.
     NoToken,
-    /// A try of an exact draw has failed: the model wrote what is not allowed.
+    /// A try of an exact draw has failed: the model chose a token that is not allowed.
     Rejected,
-    /// The model refused.
+    /// The model failed.
     Model(String),
-    /// A defect in this program. Other requests go on.
+    /// A bug in this program. Other requests continue.
     Internal(String),
     /// The scheduler was stopped.
     Stopped,
 }
 
 impl Failure {
-    /// What a panic said.
+    /// Creates a failure from a panic.
     pub(super) fn panicked(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -214,23 +214,23 @@ impl From<GuideError> for Failure {
     }
 }
 
-/// Why a request was not taken.
+/// The reason why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// A field makes no sense.
+    /// A field is invalid.
     Invalid {
-        /// Which one, as APIs call it.
+        /// The name of the field in APIs.
         field: &'static str,
-        /// A whole sentence.
+        /// A complete sentence.
         problem: String,
     },
     /// Too many requests are waiting.
     Busy {
-        /// How many may wait.
+        /// The maximum number of waiting requests.
         limit: usize,
     },
-    /// The scheduler takes no more requests.
+    /// The scheduler accepts no more requests.
     Closed,
 }
 
@@ -246,12 +246,12 @@ impl fmt::Display for SubmitError {
 
 impl std::error::Error for SubmitError {}
 
-/// Where the events of a request go. An asynchronous server brings its own.
+/// The receiver of a request's events. An asynchronous server implements its own.
 pub trait Sink: Send {
-    /// Takes an event. It must not block.
+    /// Receives an event. It must not block.
     fn send(&mut self, event: Event);
 
-    /// Whether nobody listens any more, which cancels the request.
+    /// Whether the receiver is gone, which cancels the request.
     fn is_closed(&self) -> bool;
 }
 
@@ -273,7 +273,7 @@ impl Stream {
 impl Iterator for Stream {
     type Item = Event;
 
-    /// Waits for the next event; `None` behind the last one.
+    /// Waits for the next event; returns `None` after the last one.
     fn next(&mut self) -> Option<Event> {
         self.events.recv().ok()
     }
@@ -292,7 +292,7 @@ struct Channel {
 
 impl Sink for Channel {
     fn send(&mut self, event: Event) {
-        // If nobody listens, the next look at `is_closed` ends the request.
+        // If the receiver is gone, the next check of `is_closed` ends the request.
         let _ = self.sender.send(event);
     }
 

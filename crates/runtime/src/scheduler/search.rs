@@ -1,10 +1,11 @@
-//! Stop strings in an answer under a constraint: they end it where it is complete, and nowhere else.
+//! Stop strings in an answer under a constraint. They only end it where it is complete.
 //!
 //! ```text
 //! constraint: a JSON object      stop string: "}"
 //! {"a": {"b": 1}}  ──▶ the first brace stands behind `{"a": {"b": 1`, which is no object: it is a part of the text
 //! ```
-//! A second guide follows at a distance, so that it can be asked about a text that ends before the stop string.
+//! A second guide follows with a delay, so that it can check whether a text that ends before the stop string is
+//! complete.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -13,23 +14,23 @@ use maskwright_vocab::{TokenId, Vocabulary};
 
 use crate::guide::{Guide, GuideError};
 
-/// Looks for stop strings.
+/// The search for stop strings.
 pub(super) struct Search {
     stream: StopStream,
-    /// It has taken all tokens but those that are pending.
+    /// The delayed guide. It has accepted all tokens except the pending ones.
     follower: Box<dyn Guide>,
-    /// The last tokens: one of them has the first byte of a stop string that ends now.
+    /// The last tokens. One of them contains the first byte of any stop string that ends now.
     pending: VecDeque<TokenId>,
-    /// How many bytes come before them.
+    /// The number of bytes before the pending tokens.
     before: usize,
-    /// How many bytes there are.
+    /// The number of bytes so far.
     length: usize,
     longest: usize,
     vocabulary: Arc<Vocabulary>,
 }
 
 impl Search {
-    /// A search in a text that begins where a guide stands; `None` if there is nothing to look for.
+    /// Creates a search in a text that begins at the state of a guide; `None` if there are no stop strings.
     pub(super) fn new(stops: &StopStrings, guide: &dyn Guide, vocabulary: &Arc<Vocabulary>) -> Option<Self> {
         let longest = stops.longest();
         (longest > 0).then(|| Self {
@@ -43,7 +44,8 @@ impl Search {
         })
     }
 
-    /// Adds a token that the guide has taken. What can be shown now, and whether a stop string has ended the text.
+    /// Adds a token that the guide has accepted. Returns the text that can be shown now, and whether a stop string has
+    /// ended the text.
     pub(super) fn push(&mut self, token: TokenId) -> Result<(String, bool), GuideError> {
         self.pending.push_back(token);
         let vocabulary = self.vocabulary.clone();
@@ -62,7 +64,7 @@ impl Search {
         if let Some(error) = failed {
             return Err(error);
         }
-        // A stop string that ends later begins behind these.
+        // A stop string that ends later begins after these.
         while let Some(&first) = self.pending.front() {
             let end = self.before + self.vocabulary.bytes(first).len();
             if end + self.longest > self.length {
@@ -75,7 +77,7 @@ impl Search {
         Ok((text, self.stream.stopped().is_some()))
     }
 
-    /// What was held back.
+    /// Returns the text that was held back.
     pub(super) fn finish(&mut self) -> String {
         self.stream.finish()
     }
@@ -93,7 +95,7 @@ impl Search {
     }
 }
 
-/// Whether the text is complete with so many bytes of some tokens.
+/// Whether the text is complete after this number of bytes of some tokens.
 fn is_complete(
     guide: &dyn Guide,
     tokens: &VecDeque<TokenId>,

@@ -3,9 +3,11 @@
 //! ```text
 //!  Tries::next ─▶ a request whose answers are tries ─▶ scheduler ─▶ events ─▶ Tries::take ─▶ wait | next round | done
 //! ```
-//! The tries of a round are rows of the batch and begin at the same keys and values, those of the prompt; the next round finds them where the last one has left them. A round begins
-//! with as many tries as there are answers wanted, and each has twice as many as the one before. Which tries count is decided by their numbers and not by which is done first: short texts are
-//! done first, and would be preferred. What is learnt counts from the next round on, so that a seed gives the same answer whatever else the model does.
+//! The tries of a round are rows of the batch and share the keys and values of the prompt, which the next round reuses.
+//! The first round has as many tries as answers are needed, and each further round has twice as many as the previous
+//! one. Which tries count is decided by their order and not by which finish first: short texts finish first, and would
+//! be preferred. What is learnt takes effect in the next round, so that a seed gives the same answer regardless of
+//! other requests.
 
 use std::{
     fmt,
@@ -19,22 +21,22 @@ use crate::guide::Guide;
 
 /// Exact draws for one request; see the [module](self).
 pub struct Tries {
-    /// What every round asks for, without its guide.
+    /// The request of every round, without its guide.
     request: Request,
     guide: Box<dyn Guide>,
     prefixes: Arc<Mutex<Prefixes>>,
     mode: Mode,
-    /// How many tries there may be, and how many there were.
+    /// The maximum number of tries, and the number so far.
     most: usize,
     used: usize,
-    /// Whether no try can succeed, because no valid text has any mass that a number could hold.
+    /// Whether no try can succeed, because no valid text has a mass that a number can represent.
     is_hopeless: bool,
-    /// How many tries a round may have, and how many the next one has.
+    /// The maximum number of tries in a round, and the number in the next round.
     most_rows: usize,
     rows: usize,
     running: Vec<Row>,
     found: Vec<(Vec<What>, bool)>,
-    /// Tokens that were written in vain, or not.
+    /// The number of tokens that were written in all tries.
     tokens: usize,
     known: Known,
 }
@@ -47,29 +49,31 @@ struct Row {
     is_good: Option<bool>,
 }
 
-/// What is to be done next.
+/// The next action.
 #[derive(Debug)]
 pub enum Turn {
-    /// More events will come.
+    /// Wait for more events.
     Wait,
-    /// Another round: what comes of the last request does not matter any more.
+    /// Submit this request for another round. Further events of the last request must be ignored.
     Next(Request),
-    /// All events of all answers. What comes of the last request does not matter any more.
+    /// All events of all answers. Further events of the last request must be ignored.
     Done(Vec<Event>),
-    /// There will be no answer.
+    /// The draw has failed.
     Failed(Failure),
 }
 
-/// What came of it.
+/// A report about the draw.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// Whether each answer is an exact draw. One that is not is valid all the same: the tries were used up, and it was written under the mask.
+    /// Whether each answer is an exact draw. Otherwise all tries failed, and the answer was written under the mask; it
+    /// is still valid.
     pub exact: Vec<bool>,
-    /// How many tries there were.
+    /// The number of tries.
     pub tries: usize,
-    /// How many tokens were written in all tries together. Tries that were still being written when the last answer was found count as far as they came, so a seed does not fix this number.
+    /// The number of tokens that were written in all tries together. Tries that were still running when the last answer
+    /// was found count as far as they got, so a seed does not determine this number.
     pub tokens: usize,
-    /// What is known of the model's mass; of tries that were cut short, what they had seen by then.
+    /// What is known about the model's mass, including what unfinished tries had seen.
     pub known: Known,
 }
 
@@ -83,12 +87,13 @@ impl fmt::Debug for Tries {
 }
 
 impl Tries {
-    /// Draws the answers to a request, with so many tries for all of them together, and so many at a time, or as many as answers are wanted. The guide must be one that ends within the request's tokens
-    /// (see [`set_budget`](crate::MatcherGuide::set_budget)).
+    /// Draws the answers to a request, with at most `tries` tries for all answers together, of which at most
+    /// `at_a_time` run at the same time (or as many as answers are needed). The guide must end within the request's
+    /// tokens (see [`set_budget`](crate::MatcherGuide::set_budget)).
     ///
     /// # Errors
     ///
-    /// If something in the request would make the draw inexact, or the number of tries makes no sense.
+    /// Fails if something in the request would make the draw inexact, or the number of tries is out of range.
     pub fn new(mut request: Request, tries: usize, at_a_time: usize) -> Result<Self, SubmitError> {
         let invalid = |field: &'static str, problem: &str| {
             Err(SubmitError::Invalid { field, problem: problem.to_owned() })
@@ -147,7 +152,7 @@ impl Tries {
         })
     }
 
-    /// The request of the first round.
+    /// Returns the request of the first round.
     pub fn first(&mut self) -> Request {
         self.round()
     }
@@ -177,16 +182,16 @@ impl Tries {
         }
     }
 
-    /// Takes an event of the present round.
+    /// Processes an event of the current round.
     pub fn take(&mut self, event: Event) -> Turn {
         let Some(row) = self.running.get_mut(event.answer) else { return Turn::Wait };
         match &event.what {
             What::More { tokens, .. } => self.tokens += tokens.len(),
-            // A text that is cut off is none.
+            // A text that was cut off does not count.
             What::Finished { reason, .. } => {
                 row.is_good = Some(*reason == Reason::Stop || self.mode == Mode::Masked);
             }
-            // Every further try would end here.
+            // Every further try would end here, too.
             What::Failed(Failure::NoToken) if self.mode == Mode::Try => {
                 row.is_good = Some(false);
                 self.is_hopeless = true;
@@ -226,7 +231,7 @@ impl Tries {
         Turn::Next(self.round())
     }
 
-    /// What came of it so far.
+    /// Returns a report about the draw so far.
     pub fn report(&self) -> Report {
         Report {
             exact: self.found.iter().map(|(_, is_exact)| *is_exact).collect(),

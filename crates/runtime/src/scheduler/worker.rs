@@ -1,8 +1,9 @@
-//! The thread that owns the model: admit, feed, choose, again and again.
+//! The thread that owns the model: it admits requests, feeds the model, and chooses tokens, in a loop.
 //!
-//! Whatever is done with a guide is done elsewhere ([`masks`](super::masks)), and the others wait for it only for a while. An answer whose guide is late is left
-//! out: it is not fed while tokens are being taken, and if the model has read all of it before the mask is there, the logits are held. When
-//! the guide is back it goes on as if nothing had happened, so what is written does not depend on how long anything took.
+//! All work with guides is done on other threads ([`masks`](super::masks)), and the other answers only wait for it for
+//! a short time. An answer whose guide is late is skipped: it is not fed while tokens are being accepted, and if the
+//! model has read all of it before the mask is ready, its logits are held. When the guide is back, the answer continues
+//! as if nothing had happened, so the output does not depend on timing.
 
 use std::{
     cell::RefCell,
@@ -37,38 +38,40 @@ pub(super) struct Worker {
     is_open: bool,
     queue: VecDeque<Job>,
     answers: Vec<Answer>,
-    /// The number of the next answer.
+    /// The id of the next answer.
     next: u64,
     kept: Kept,
     masks: Masks,
     logits: Logits,
-    /// How long the model took for one token when it last read a prompt.
+    /// The time that the model took for one token when it last read a prompt.
     reading: Option<Duration>,
     statistics: Statistics,
 }
 
-/// What one answer is fed in a step.
+/// The tokens that one answer is fed in a step.
 struct Part {
     answer: usize,
     end: usize,
-    /// Whether it is all that there is, so that a token is chosen behind it.
+    /// Whether these are all of its tokens, so that a token is chosen after them.
     is_last: bool,
 }
 
-/// In each step the others wait so long for tokens to be taken, and again for masks to be filled: 20 ms together.
+/// How long other answers wait in each step until tokens are accepted, and again until masks are filled: 20 ms in
+/// total.
 const PATIENCE: Duration = Duration::from_millis(10);
-/// So long may a step take in which prompts are read while others wait, and so long otherwise. It is not known exactly how many tokens that are.
+/// The target duration of a step that reads prompts, while other answers wait and otherwise. The corresponding number
+/// of tokens is only an estimate.
 const BESIDE: Duration = Duration::from_millis(50);
 const ALONE: Duration = Duration::from_millis(250);
-/// Fewer tokens than these are not worth a step.
+/// The minimum number of prompt tokens in a step.
 const LEAST_READ: usize = 8;
-/// If all guides are late, it is so long until somebody who came or left is noticed.
+/// If all guides are late, how long until a new or dropped request is noticed.
 const GLANCE: Duration = Duration::from_millis(2);
 
-/// Why a step was not computed.
+/// The reason why a step was not computed.
 struct Unfed {
     failure: Failure,
-    /// Whether it might be with fewer answers.
+    /// Whether it may succeed with fewer answers.
     is_shortage: bool,
 }
 
@@ -110,7 +113,7 @@ impl Worker {
         for answer in &self.answers {
             answer.shared.sink.borrow_mut().send(stopped(answer.number));
         }
-        // This ends what is done with their guides.
+        // This cancels the work with their guides.
         self.answers.clear();
         for mut job in self.queue.drain(..).chain(self.jobs.try_iter()) {
             self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -118,7 +121,7 @@ impl Worker {
         }
     }
 
-    /// Takes new jobs, and waits for one if there is nothing else to do. `false` if this is the end.
+    /// Receives new jobs, and waits for one if there is nothing else to do. Returns `false` at the end.
     fn receive(&mut self) -> bool {
         if self.answers.is_empty() && self.queue.is_empty() {
             let Ok(job) = self.jobs.recv() else { return false };
@@ -134,7 +137,7 @@ impl Worker {
         !self.shared.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Forgets requests that nobody listens to.
+    /// Drops requests whose receivers are gone.
     fn drop_gone(&mut self) {
         let before = self.queue.len();
         self.queue.retain(|job| !job.sink.is_closed());
@@ -146,7 +149,7 @@ impl Worker {
         }
     }
 
-    /// If the server is about to end, answers whose guides are late are not waited for.
+    /// If the server is about to end, drops answers whose guides are late.
     fn drop_late(&mut self) {
         if !self.shared.is_hurried.load(Ordering::Relaxed) {
             return;
@@ -159,7 +162,7 @@ impl Worker {
         self.end(late.map(|index| (index, Err(Failure::Stopped))).collect());
     }
 
-    /// Takes an answer out; its text is kept for others. What is done with its guide ends.
+    /// Removes an answer, cancels the work with its guide, and keeps its text for reuse.
     fn leave(&mut self, index: usize) {
         let mut answer = self.answers.remove(index);
         answer.tokens.truncate(answer.fed);
@@ -247,7 +250,7 @@ impl Worker {
         let is_guided = answer.guide.is_some();
         self.answers.push(answer);
         let index = self.answers.len() - 1;
-        // Stop strings are looked for where the guide is.
+        // The search for stop strings is done together with the guide.
         let search = |answer: &mut Answer, _: &Context<'_>| {
             let search = Search::new(&stops, &**answer.guide.as_ref()?, &vocabulary);
             answer.search = search.map(Box::new);
@@ -263,14 +266,14 @@ impl Worker {
         }
     }
 
-    /// A number for an answer.
+    /// Returns a new id for an answer.
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
-    /// A sequence for a prompt, and how much of it the sequence has read already: all but the last token at most, because
-    /// somebody must be asked what follows it.
+    /// Returns a sequence for a prompt, and how much of the prompt it has already read: at most all but the last token,
+    /// because the model must compute what follows that.
     fn open(&mut self, prompt: &[maskwright_vocab::TokenId]) -> Result<(SequenceId, usize), String> {
         let wanted = &prompt[..prompt.len() - 1];
         let running =
@@ -282,13 +285,13 @@ impl Worker {
         let fork = |model: &mut dyn Model| model.fork(sequence, length);
         match self.kept.make_room(&mut *self.model, Some(sequence), fork) {
             Ok(fork) => Ok((fork, length)),
-            // There is no room for both, but there may be without the text that the prompt begins like.
+            // There is no room for both texts, but there may be if the prompt's own text replaces the similar one.
             Err(error) if error.is_shortage() => Ok((self.model.open(), 0)),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    /// One step of the model, and what follows from it.
+    /// Runs one step of the model, and processes its results.
     fn step(&mut self) {
         let mut ends = Vec::new();
         self.go_on(&mut ends);
@@ -322,7 +325,7 @@ impl Worker {
         match result {
             Ok(()) => self.choose(&parts, &mut ends),
             Err(Unfed { failure, is_shortage }) => {
-                // Without the one that came last, the others may have room: they try again.
+                // Without the last answer, the others may have enough room: they try again.
                 let failed = if is_shortage { &parts[parts.len() - 1..] } else { &parts[..] };
                 for part in failed {
                     note(&mut ends, part.answer, Err(failure.clone()));
@@ -333,13 +336,14 @@ impl Worker {
         self.end(ends);
     }
 
-    /// Who is fed how much: those who write, all they have; those who read prompts, what is left of the step. Half of that is for who came first, and the rest for those
-    /// who have the least to read, so that nobody waits for a long prompt to be read, and it is read nevertheless.
+    /// Decides how many tokens each answer is fed: answers that are being written get all they have, and answers that
+    /// read prompts share the rest of the step. Half of that is for the oldest, and the rest for those with the fewest
+    /// tokens left to read. So short prompts do not wait for a long one, and the long one still makes progress.
     fn plan(&self) -> Vec<Part> {
         let unread = |answer: &Answer| answer.ready().saturating_sub(answer.fed);
         let mut reading: Vec<usize> =
             (0..self.answers.len()).filter(|index| self.answers[*index].is_reading()).collect();
-        // All others wait for this step.
+        // All other answers wait for this step.
         let (most, time) = match self.answers.len() {
             1 => (self.options.prefill, ALONE),
             _ => (self.options.prefill_beside, BESIDE),
@@ -370,7 +374,7 @@ impl Worker {
         parts
     }
 
-    /// Takes in what guides have done, and chooses for those whose masks were late.
+    /// Processes the results of guides, and chooses tokens for answers whose masks were late.
     fn go_on(&mut self, ends: &mut Vec<(usize, Outcome)>) {
         while let Some(news) = self.masks.try_news() {
             self.hear(news, ends);
@@ -386,7 +390,7 @@ impl Worker {
         }
     }
 
-    /// Waits for guides, but not for long.
+    /// Waits for guides, for a limited time.
     fn wait(&mut self, is_meant: impl Fn(&Answer) -> bool, ends: &mut Vec<(usize, Outcome)>) {
         let begin = Instant::now();
         loop {
@@ -405,7 +409,7 @@ impl Worker {
         self.statistics.mask_wait += begin.elapsed();
     }
 
-    /// Takes in what a guide has done. Those who have left are not told.
+    /// Processes the result of a guide. Results for answers that have ended are ignored.
     fn hear(&mut self, news: News, ends: &mut Vec<(usize, Outcome)>) {
         let Some(index) = self.answers.iter().position(|answer| answer.id == news.answer) else { return };
         let is_long = news.time > PATIENCE;
@@ -433,7 +437,7 @@ impl Worker {
         note(ends, index, outcome);
     }
 
-    /// Feeds the model. Texts that are only kept make room if there is too little.
+    /// Feeds the model. Kept texts are dropped if there is not enough room.
     fn feed(&mut self, parts: &[Part]) -> Result<(), Unfed> {
         let Self { model, answers, kept, logits, statistics, .. } = self;
         let feeds: Vec<Feed<'_>> = parts
@@ -460,7 +464,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Chooses a token for each answer that has been fed all its tokens, and notes who has ended. Whose mask is late has to wait.
+    /// Chooses a token for each answer that was fed all its tokens, and records which answers end. An answer whose mask
+    /// is late must wait.
     fn choose(&mut self, parts: &[Part], ends: &mut Vec<(usize, Outcome)>) {
         let mut all = std::mem::replace(&mut self.logits, Logits::new());
         let wanted = parts.iter().filter(|part| part.is_last);
@@ -479,7 +484,7 @@ impl Worker {
         self.logits = all;
     }
 
-    /// Chooses a token for an answer, and for the others to the same prompt if they begin here.
+    /// Chooses a token for an answer, and for the other answers to the same prompt if they begin here.
     fn pick(&mut self, index: usize, logits: &mut [f32], ends: &mut Vec<(usize, Outcome)>) {
         let same = match self.branch(index) {
             Ok(same) => same,
@@ -494,7 +499,7 @@ impl Worker {
         note(ends, index, outcome);
     }
 
-    /// Lets an answer choose, and hands its guide over if it has one.
+    /// Chooses a token for an answer, and passes its guide on if it has one.
     fn advance(&mut self, index: usize, logits: &mut [f32]) -> Outcome {
         match self.ask(index, |answer, context| answer.choose(logits, context))?? {
             Next::On => Ok(None),
@@ -503,7 +508,7 @@ impl Worker {
         }
     }
 
-    /// Does something with an answer, and counts what it has grown by.
+    /// Calls a function with an answer, and counts the tokens that it adds.
     fn ask<T>(
         &mut self,
         index: usize,
@@ -526,7 +531,7 @@ impl Worker {
         result
     }
 
-    /// The other answers to the same prompt begin here, with the same sequence, guide and mask.
+    /// Starts the other answers to the same prompt, with the same sequence, guide and mask.
     fn branch(&mut self, index: usize) -> Result<std::ops::Range<usize>, Failure> {
         let start = self.answers.len();
         let origin = &mut self.answers[index];
@@ -583,7 +588,7 @@ impl Worker {
         Ok(start..self.answers.len())
     }
 
-    /// So many sequences that go on where the sequence of an answer stands; or none, if there is not room for all.
+    /// Forks the sequence of an answer `count` times; none if there is not enough room for all.
     fn fork(&mut self, index: usize, count: usize) -> Result<Vec<SequenceId>, Failure> {
         let Self { model, answers, kept, .. } = self;
         let (sequence, length) = (answers[index].sequence, answers[index].fed);
@@ -602,7 +607,7 @@ impl Worker {
         Ok(forks)
     }
 
-    /// Tells answers that they have ended, and takes them out.
+    /// Sends the end of answers, and removes them.
     fn end(&mut self, mut ends: Vec<(usize, Outcome)>) {
         ends.sort_by_key(|(index, _)| std::cmp::Reverse(*index));
         for (index, outcome) in ends {
@@ -623,7 +628,7 @@ impl Worker {
     }
 }
 
-/// Notes that an answer ends, if it does and has not done so before.
+/// Records that an answer ends, unless it was already recorded.
 fn note(ends: &mut Vec<(usize, Outcome)>, answer: usize, outcome: Outcome) {
     if outcome != Ok(None) && !is_ending(ends, answer) {
         ends.push((answer, outcome));

@@ -1,8 +1,8 @@
-//! Conversations become prompts: chat templates.
+//! Chat templates convert conversations to prompts.
 //!
-//! A model file carries a template in the language Jinja, which says how the messages of a conversation are to be written down. It is
-//! rendered as the library of Hugging Face does: blocks trim their lines, `raise_exception` is an error, `strftime_now` and `tojson` are
-//! there, and strings and lists have the methods of Python.
+//! A model file contains a template in the language Jinja, which describes how to write the messages of a conversation.
+//! It is rendered as Hugging Face's library does: blocks trim their lines, `raise_exception` is an error,
+//! `strftime_now` and `tojson` exist, and strings and lists have Python's methods.
 //!
 //! ```
 //! use maskwright_runtime::text::chat::{ChatTemplate, Conversation};
@@ -16,7 +16,7 @@
 //! # Ok::<(), maskwright_runtime::text::chat::ChatError>(())
 //! ```
 //!
-//! A template is a program from a file that somebody gave us, so it runs with a limit of steps.
+//! A template is a program from an untrusted file, so the number of its steps is limited.
 
 use std::{collections::HashSet, fmt};
 
@@ -24,47 +24,47 @@ use minijinja::{Environment, ErrorKind, Value, syntax::SyntaxConfig, value::Valu
 use minijinja_contrib::pycompat::unknown_method_callback;
 use serde_json::Value as Json;
 
-/// The most steps of a template; a conversation of a thousand messages takes some ten thousand.
+/// The maximum number of steps of a template; a conversation of a thousand messages takes about ten thousand.
 const FUEL: u64 = 5_000_000;
-/// The most bytes of a template; the largest in circulation have some thirty thousand.
+/// The maximum size of a template in bytes; the largest in circulation have about thirty thousand.
 const MAX_BYTES: usize = 1 << 20;
-/// How deep values may be nested; the schema of a tool needs some twenty.
+/// The maximum nesting of values; the schema of a tool needs about twenty levels.
 const MAX_DEPTH: usize = 200;
 const NAME: &str = "chat";
 
-/// A template that was read.
+/// A parsed template.
 pub struct ChatTemplate {
     environment: Environment<'static>,
-    /// What it uses and does not set itself.
+    /// The variables that it uses without setting them.
     variables: HashSet<String>,
 }
 
-/// What is to be written down.
+/// A conversation to render.
 #[derive(Debug, Clone)]
 pub struct Conversation<'c> {
-    /// A list of messages, as APIs have them: objects with a role and a content.
+    /// A list of messages in the notation of APIs: objects with a role and a content.
     pub messages: &'c Json,
     /// A list of tools, if there are any.
     pub tools: Option<&'c Json>,
-    /// Whether the answer is to begin.
+    /// Whether to begin the answer.
     pub add_generation_prompt: bool,
     /// The names of the tokens that begin and end a text.
     pub bos_token: &'c str,
-    /// See there.
+    /// The name of the token that ends a text.
     pub eos_token: &'c str,
     /// Other variables, an object, such as `enable_thinking`.
     pub more: Option<&'c Json>,
 }
 
 impl<'c> Conversation<'c> {
-    /// Messages, and the beginning of an answer.
+    /// Creates a conversation from messages, with the beginning of an answer.
     pub fn new(messages: &'c Json) -> Self {
         Self { messages, tools: None, add_generation_prompt: true, bos_token: "", eos_token: "", more: None }
     }
 }
 
 impl ChatTemplate {
-    /// Reads a template.
+    /// Parses a template.
     pub fn new(source: &str) -> Result<Self, ChatError> {
         if source.len() > MAX_BYTES {
             return Err(ChatError(format!(
@@ -90,12 +90,12 @@ impl ChatTemplate {
         Ok(Self { environment, variables })
     }
 
-    /// Whether it uses a variable of this name, such as `enable_thinking`.
+    /// Whether it uses a variable with this name, such as `enable_thinking`.
     pub fn uses(&self, name: &str) -> bool {
         self.variables.contains(name)
     }
 
-    /// The prompt for a conversation.
+    /// Renders the prompt for a conversation.
     pub fn render(&self, conversation: &Conversation<'_>) -> Result<String, ChatError> {
         let mut variables = serde_json::Map::new();
         if let Some(Json::Object(more)) = conversation.more {
@@ -117,7 +117,7 @@ impl fmt::Debug for ChatTemplate {
     }
 }
 
-/// Numbers keep their digits in our JSON, which makes them objects to whoever does not know; hence by hand.
+/// Converts JSON by hand, because our JSON numbers keep their digits, and look like objects to generic code.
 fn value(json: &Json) -> Value {
     match json {
         Json::Null => Value::from(()),
@@ -135,7 +135,8 @@ fn value(json: &Json) -> Value {
     }
 }
 
-/// JSON as Python writes it: a space behind commas and colons, and no character escaped that need not be. Models have learnt it so.
+/// Writes JSON like Python: with a space after commas and colons, and without unnecessary escapes. Models were trained
+/// on this format.
 fn python_json(value: &Value, depth: usize) -> Result<String, minijinja::Error> {
     if depth > MAX_DEPTH {
         let message = format!("tojson was given values nested more than {MAX_DEPTH} deep");
@@ -164,7 +165,7 @@ fn raise_exception(message: String) -> Result<Value, minijinja::Error> {
     Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
 }
 
-/// Some templates write the date into the prompt. Only the parts of a date are known.
+/// Some templates write the date into the prompt. Only the parts of a date are supported.
 fn strftime_now(format: &str) -> Result<String, minijinja::Error> {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let days = since.map_or(0, |since| since.as_secs() / 86_400);
@@ -216,7 +217,7 @@ fn two_digits(number: u64) -> String {
     format!("{number:02}")
 }
 
-/// Year, month and day of a day since the first of January 1970, by counting.
+/// Returns year, month and day of a day since January 1, 1970.
 fn civil(mut days: u64) -> (u64, u64, u64) {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
@@ -236,7 +237,7 @@ fn civil(mut days: u64) -> (u64, u64, u64) {
     (year, month, days + 1)
 }
 
-/// Why a template cannot be used, or refuses a conversation.
+/// The reason why a template cannot be used, or refuses a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatError(String);
 
@@ -266,7 +267,7 @@ mod tests {
         ChatTemplate::new(template)?.render(conversation)
     }
 
-    /// In the manner of the Qwen models: tools, calls, results, thoughts that are cut off.
+    /// Similar to the templates of Qwen models: tools, calls, results, and thoughts that are removed.
     const QWEN_LIKE: &str = r#"{%- if tools %}
     {{- '<|im_start|>system\n# Tools\n' }}
     {%- for tool in tools %}
@@ -339,7 +340,7 @@ mod tests {
         assert!(late.unwrap().uses("thinking"));
     }
 
-    /// In the manner of Llama 3: a date, trimmed contents, the name of the first token.
+    /// Similar to the template of Llama 3: a date, trimmed contents, the name of the first token.
     #[test]
     fn headers_and_the_first_token() {
         let template = "{{ bos_token }}{% for message in messages %}\n  {% if loop.first and message['role'] != 'user' %}\n{{ raise_exception('begin with a user') }}\n  {% endif %}\n\

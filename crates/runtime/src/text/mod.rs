@@ -1,4 +1,4 @@
-//! From conversations and text to the tokens that a model reads.
+//! Converts conversations and text to the tokens that a model reads.
 
 pub mod chat;
 mod prompt;

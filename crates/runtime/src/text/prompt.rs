@@ -1,37 +1,39 @@
-//! A prompt with special tokens in it.
+//! Encodes prompts that contain special tokens.
 //!
-//! A chat template writes `<|im_start|>user` and means a token by the first part. A tokenizer by itself takes all text for
-//! ordinary (see [`maskwright_tokenizers`]), so the names of special tokens are found here, and what is between them
-//! is encoded on its own.
+//! A chat template writes `<|im_start|>user`, and its first part means a token. A tokenizer treats all text as ordinary
+//! (see [`maskwright_tokenizers`]), so this module finds the names of special tokens, and encodes the text between them
+//! separately.
 //!
-//! A user may write `<|im_end|>` as well, and must not be able to end a turn by it. So the names of special tokens in messages are *shielded* before a
-//! template sees them: a character that no text has, U+FDD0, is put behind the first character of the name, and taken
-//! out again when the text is encoded. What a user writes is ordinary text, whatever it looks like.
+//! A user may also write `<|im_end|>`, but must not be able to end a turn with it. So the names of special tokens in
+//! messages are *shielded* before a template sees them: a character that occurs in no text, U+FDD0, is inserted after
+//! the first character of the name, and removed again when the text is encoded. So everything that a user writes is
+//! ordinary text.
 
 use maskwright_tokenizers::{Error, Tokenizer};
 use maskwright_vocab::TokenId;
 use serde_json::Value as Json;
 
-/// What parts a name from itself. Unicode keeps it free for such uses.
+/// The character inside a shielded name. Unicode reserves it for such uses.
 const SHIELD: char = '\u{FDD0}';
 
-/// Marks a place in shielded data, so that it is found in what a template makes of them. No shielded text has two shields in a row.
+/// A marker for a place in shielded data, so that it can be found in the output of a template. No shielded text
+/// contains two shields in a row.
 pub const MARK: &str = "\u{FDD0}\u{FDD0}";
 
-/// The same data, with the names of special tokens shielded in all its strings; see the [module](self).
+/// Returns the same data, with the names of special tokens shielded in all its strings; see the [module](self).
 ///
-/// A shield that is in the data already becomes U+FFFD.
+/// A shield that is already in the data becomes U+FFFD.
 pub fn shielded(tokenizer: &Tokenizer, data: &Json) -> Json {
     Names::of(tokenizer).shield_all(data)
 }
 
-/// The tokens of a prompt in which the names of special tokens stand for them, unless they are [shielded].
+/// Encodes a prompt in which the names of special tokens stand for these tokens, unless they are [shielded].
 pub fn encode_prompt(tokenizer: &Tokenizer, text: &str) -> Result<Vec<TokenId>, Error> {
     let names = Names::of(tokenizer);
     let mut tokens = Vec::new();
     let (mut start, mut at) = (0, 0);
     while at < text.len() {
-        // Behind a whole name there is a shield only if the name has one character.
+        // A shield can only follow a complete name if the name has a single character.
         let found = names.at(&text[at..]).filter(|(_, length)| !text[at + length..].starts_with(SHIELD));
         if let Some((token, length)) = found {
             tokens.extend(tokenizer.encode(&bare(&text[start..at]))?);
@@ -91,7 +93,7 @@ impl<'t> Names<'t> {
         out
     }
 
-    /// The longest name that the text begins with, and its length.
+    /// Returns the longest name that the text begins with, and its length.
     fn at(&self, text: &str) -> Option<(TokenId, usize)> {
         let names = &self.by_byte[usize::from(*text.as_bytes().first()?)];
         names.iter().find(|(name, _)| text.starts_with(name)).map(|(name, token)| (*token, name.len()))

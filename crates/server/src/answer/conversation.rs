@@ -1,4 +1,5 @@
-//! A conversation that goes on, for the two APIs that have one: the answer is planned around tools, thoughts and a constraint, and started.
+//! Starts the next turn of a conversation, for the two APIs that have conversations: plans the answer around tools,
+//! thoughts and a constraint.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::{
     state::{State, Turn},
 };
 
-/// What a request asks for, apart from its prompt.
+/// A request without its prompt.
 pub(crate) struct Conversation<'r> {
     pub(crate) choosing: Choosing,
     pub(crate) requested: Option<Requested>,
@@ -23,12 +24,12 @@ pub(crate) struct Conversation<'r> {
     pub(crate) thoughts: &'r Thoughts,
     pub(crate) extras: &'r Extras,
     pub(crate) warnings: Vec<String>,
-    /// Whether the answer has begun in the prompt. Then it is text from there on.
+    /// Whether the answer has begun in the prompt. The rest of it is then plain text.
     pub(crate) is_open: bool,
 }
 
 impl Conversation<'_> {
-    /// Starts the answers, and tells how they are taken apart. An error about tools names the one that is to blame.
+    /// Starts the answers, and returns how to parse them. An error about tools names the tool that caused it.
     pub(crate) async fn start(
         self,
         state: &Arc<State>,

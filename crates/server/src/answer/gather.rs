@@ -1,7 +1,7 @@
-//! One answer, put together from its events.
+//! Collects one answer from its events.
 //!
-//! With tools, or if the model tells what it thinks from what it says, the text is read by the same tree that constrains it
-//! ([`maskwright::stream`]), and becomes parts: text, reasoning, calls. Otherwise all of it is text.
+//! With tools, or if the model's format distinguishes thoughts from answers, the text is parsed with the same tree that
+//! constrains it ([`maskwright::stream`]), into parts: text, reasoning, calls. Otherwise all of it is text.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::Compile;
 use crate::state::new_id;
 
-/// One answer as far as it is known.
+/// One answer, as far as it is known.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     reading: Option<Reading>,
@@ -22,29 +22,29 @@ pub(crate) struct Gathered {
     pub(crate) calls: Vec<Call>,
     pub(crate) tokens: Vec<Written>,
     pub(crate) end: Option<(Reason, Usage)>,
-    /// Whether nothing was said behind the last call.
+    /// Whether nothing was written after the last call.
     ends_with_call: bool,
 }
 
-/// How an answer is taken apart.
+/// The parser of an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
     pub(crate) reader: Reader,
     pub(crate) vocabulary: Arc<Vocabulary>,
     /// The tools that take a text.
     pub(crate) custom: BTreeSet<String>,
-    /// Whether the text is read and not the tokens, because a stop string may cut it.
+    /// Whether to parse the text and not the tokens, because a stop string may cut it.
     pub(crate) by_text: bool,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
     pub(crate) is_custom: bool,
-    /// Whether all of it is there.
+    /// Whether the call is complete.
     pub(crate) is_done: bool,
 }
 
@@ -55,19 +55,19 @@ pub(crate) enum Part {
     Reasoning(String),
     /// A call has begun: its index among the calls.
     Begun(usize),
-    /// More of its arguments, or of its input.
+    /// More of the call's arguments, or of its input.
     Arguments(usize, String),
-    /// It is complete.
+    /// The call is complete.
     Done(usize),
 }
 
 impl Gathered {
-    /// An answer that is taken apart as it comes.
+    /// Creates an answer that is parsed while it is written.
     pub(crate) fn read_by(reading: Option<Reading>) -> Self {
         Self { reading, ..Self::default() }
     }
 
-    /// Takes an event; tells what it added. The tokens of the event are appended to [`Self::tokens`].
+    /// Processes an event and returns the parts that it adds. The tokens of the event are appended to [`Self::tokens`].
     pub(crate) fn take(&mut self, what: What) -> Vec<Part> {
         match what {
             What::More { tokens, text } => {
@@ -84,7 +84,7 @@ impl Gathered {
         }
     }
 
-    /// Adds a text, and the tokens from `known` on, and maybe the end.
+    /// Adds a text, the tokens from index `known` on, and possibly the end.
     fn add(&mut self, text: String, known: usize, end: Option<Reason>) -> Vec<Part> {
         let Some(reading) = &mut self.reading else {
             self.text += &text;
@@ -100,7 +100,7 @@ impl Gathered {
         }
         match end {
             None => {}
-            // Half a marker is no text.
+            // The beginning of a marker is not text.
             Some(Reason::Length) => _ = reading.reader.cut(&mut events),
             Some(Reason::Stop) => _ = reading.reader.finish(&mut events),
         }
@@ -136,12 +136,14 @@ impl Gathered {
                 self.ends_with_call = true;
                 Some(Part::Done(index))
             }
-            // A call that was cut off is none: the answer ended with `length`. And the trees of tools have no tags but these.
+            // A call that was cut off does not count: the answer ended with `length`. The trees of tools have no other
+            // tags.
             _ => None,
         }
     }
 
-    /// Why it ended, as the chat API says it. If it was cut off right behind a call, nothing is missing.
+    /// Returns why it ended, in the notation of the chat API. If it was cut off right after a call, it counts as
+    /// complete.
     pub(crate) fn finish_reason(&self) -> &'static str {
         match self.end {
             Some((Reason::Length, _)) if !self.ends_with_call => "length",
@@ -155,18 +157,19 @@ impl Gathered {
         self.finish_reason() == "length"
     }
 
-    /// The calls that were made.
+    /// Returns the complete calls.
     pub(crate) fn made(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| call.is_done)
     }
 
-    /// What it cost.
+    /// Returns its usage.
     pub(crate) fn usage(&self) -> Usage {
         self.end.map(|(_, usage)| usage).unwrap_or_default()
     }
 }
 
-/// What some answers cost together, as the chat API says it. `prompts` are how many prompts they answer.
+/// Returns the total usage of some answers, in the notation of the chat API. `per_prompt` is the number of answers to
+/// each prompt.
 pub(crate) fn usage(answers: &[Gathered], per_prompt: usize) -> Value {
     let total = total(answers, per_prompt);
     json!({
@@ -188,7 +191,7 @@ pub(crate) struct Total {
     pub(crate) answer: usize,
 }
 
-/// Answers to one prompt share it, so it counts once.
+/// Adds up the usage of answers. Answers to the same prompt share it, so it counts once.
 pub(crate) fn total(answers: &[Gathered], per_prompt: usize) -> Total {
     let mut total = Total::default();
     for (number, answer) in answers.iter().enumerate() {
@@ -202,7 +205,7 @@ pub(crate) fn total(answers: &[Gathered], per_prompt: usize) -> Total {
     total
 }
 
-/// What answers cost in time, for those who ask: of the first answer, as all ran side by side.
+/// Returns the timings of the first answer, since all answers ran in parallel.
 pub(crate) fn timings(usage: &Usage, compile: Compile) -> Value {
     json!({
         "compile_micros": micros(compile.time),
@@ -217,7 +220,7 @@ pub(crate) fn timings(usage: &Usage, compile: Compile) -> Value {
     })
 }
 
-/// Microseconds, with what is left of them: a mask takes less than one.
+/// Returns a time in microseconds, with fractions: a mask takes less than one.
 pub(crate) fn micros(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e9).round() / 1e3
 }

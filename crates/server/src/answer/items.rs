@@ -1,9 +1,9 @@
-//! The items of a response, and the events that tell how each of them grows.
+//! The items of a response, and the events for each of them.
 //!
 //! ```text
 //! response.output_item.added ─▶ deltas ─▶ …done ─▶ response.output_item.done
 //! ```
-//! One item is open at a time: a message, reasoning, or a call. What belongs to another kind closes it.
+//! At most one item is open at a time: a message, reasoning, or a call. Content of another kind closes it.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::state::new_id;
 /// The items so far.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
-    /// Those that are complete.
+    /// The complete items.
     pub(crate) done: Vec<Value>,
     open: Option<Open>,
     /// The number of the next event.
@@ -24,7 +24,7 @@ pub(crate) struct Items {
 struct Open {
     kind: Kind,
     id: String,
-    /// What was told of it.
+    /// The text that was sent of it.
     text: String,
     logprobs: Vec<Value>,
 }
@@ -45,7 +45,7 @@ impl Items {
         told.named(name, &event);
     }
 
-    /// More of a message.
+    /// Adds text to a message.
     pub(crate) fn text(&mut self, delta: &str, logprobs: Value, told: &mut Told) {
         self.ensure(&Kind::Message, told);
         let mut event = self.place();
@@ -58,7 +58,7 @@ impl Items {
         self.tell(told, "response.output_text.delta", event);
     }
 
-    /// More of what the model thinks.
+    /// Adds text to the reasoning.
     pub(crate) fn reasoning(&mut self, delta: &str, told: &mut Told) {
         self.ensure(&Kind::Reasoning, told);
         let mut event = self.place();
@@ -67,14 +67,14 @@ impl Items {
         self.tell(told, "response.reasoning_text.delta", event);
     }
 
-    /// A call begins.
+    /// Begins a call.
     pub(crate) fn call(&mut self, call: &Call, told: &mut Told) {
         let Call { id, name, is_custom, .. } = call;
         self.close("completed", told);
         self.begin(Kind::Call { call_id: id.clone(), name: name.clone(), is_custom: *is_custom }, told);
     }
 
-    /// More of the arguments of the call that is open.
+    /// Adds to the arguments of the open call.
     pub(crate) fn arguments(&mut self, delta: &str, told: &mut Told) {
         let Some(Open { kind: Kind::Call { is_custom, .. }, id, .. }) = &self.open else { return };
         let name = if *is_custom {
@@ -87,7 +87,7 @@ impl Items {
         self.tell(told, name, event);
     }
 
-    /// Closes the last item. A response without any has an empty message.
+    /// Closes the last item. A response without any items gets an empty message.
     pub(crate) fn finish(&mut self, status: &str, told: &mut Told) {
         if self.open.is_none() && self.done.is_empty() {
             self.begin(Kind::Message, told);
@@ -95,7 +95,7 @@ impl Items {
         self.close(status, told);
     }
 
-    /// Closes the item that is open, if one is.
+    /// Closes the open item, if any.
     pub(crate) fn close(&mut self, status: &str, told: &mut Told) {
         let Some(open) = self.open.take() else { return };
         let index = self.done.len();
@@ -169,7 +169,7 @@ impl Items {
         }
     }
 
-    /// Where the text of the open item is.
+    /// Returns the position of the open item's text.
     fn place(&self) -> Value {
         let id = self.open.as_ref().map_or("", |open| &open.id);
         json!({"item_id": id, "output_index": self.done.len(), "content_index": 0})

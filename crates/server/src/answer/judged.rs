@@ -1,4 +1,4 @@
-//! What a weighted grammar thinks of finished answers: prefix probability, best parse, expected counts.
+//! Evaluates finished answers with a weighted grammar: prefix probability, best parse, expected counts.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::notes::Notes;
 use crate::{error::Result, state::State, turns::aside};
 
-/// The texts of answers, until they are finished.
+/// The texts of unfinished answers.
 #[derive(Debug)]
 pub(crate) struct Judged {
     state: Arc<State>,
@@ -22,7 +22,7 @@ impl Judged {
         Self { state, weights, texts: BTreeMap::new() }
     }
 
-    /// Takes note of an event; if it is the last of its answer, that is judged.
+    /// Adds an event. If it is the last of its answer, the answer is evaluated.
     pub(crate) async fn note(&mut self, event: &Event, notes: &Notes) -> Result<()> {
         let text = self.texts.entry(event.answer).or_default();
         match &event.what {
@@ -38,7 +38,7 @@ impl Judged {
     }
 }
 
-/// A text that takes too long has an error for its report.
+/// Returns the report about a text. If that takes too long, it is an error message.
 fn report(weights: &Weights, text: &str) -> Value {
     match weights.judge(text.as_bytes(), STEPS) {
         Ok(judgement) => judgement.json(weights.grammar()),

@@ -1,4 +1,5 @@
-//! From prompts and a constraint to what the scheduler is asked for: healed, compiled, held to a budget.
+//! Converts prompts and a constraint to requests for the scheduler: heals prompts, compiles the constraint, and sets a
+//! budget.
 
 use std::{
     sync::Arc,
@@ -21,20 +22,20 @@ use crate::{
 
 /// How long a request keeps its turn while its constraint is compiled. Most take a tenth of that.
 const BRIEFLY: Duration = Duration::from_millis(5);
-/// So many warnings about a schema become headers.
+/// The maximum number of schema warnings that become headers.
 const MAX_WARNINGS: usize = 8;
 
 /// Whether a constrained answer is complete when its tokens are used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finishing {
     No,
-    /// Yes, if it is known how far it is to the end.
+    /// Yes, if the distance to the end is known.
     IfKnown,
     Yes,
 }
 
 impl Finishing {
-    /// What the server and a request say together.
+    /// Combines the settings of the server and of a request.
     pub(crate) fn of(state: &State, extras: &Extras) -> Result<Self> {
         match (extras.finish, state.settings.finish) {
             (Some(true), Finish::Never) => {
@@ -47,41 +48,42 @@ impl Finishing {
     }
 }
 
-/// How long a constraint took.
+/// The duration of compiling a constraint.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Compile {
-    /// Until it was there.
+    /// The time until the constraint was compiled.
     pub(crate) time: Duration,
-    /// What of it passed before a worker took it up: those were at the constraints of others.
+    /// The part of it before a worker started, because the workers were busy with other constraints.
     pub(crate) waited: Duration,
 }
 
-/// What is the same for all prompts of an order.
+/// The data that all prompts of an order share.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) choosing: Choosing,
     pub(crate) requested: Option<Requested>,
     pub(crate) finishing: Finishing,
     pub(crate) decoding: Decoding,
-    /// Whether the constraint begins in the middle of a text, so that the end of a prompt may be a part of it.
+    /// Whether the constraint begins in the middle of a text, so that it may include the end of a prompt.
     pub(crate) is_inside: bool,
 }
 
-/// What the scheduler is asked for.
+/// Everything that the scheduler needs.
 pub(crate) struct Launch {
     pub(crate) requests: Vec<Request>,
-    /// How many bytes of the answers to each prompt belong to the prompt.
+    /// For each prompt, how many bytes at the beginning of its answers belong to the prompt.
     pub(crate) prefixes: Vec<usize>,
     pub(crate) compile: Compile,
     pub(crate) is_cached: bool,
-    /// What the client should know.
+    /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
-    /// The grammar with probabilities that judges the answers, if that was asked for.
+    /// The grammar with probabilities that evaluates the answers, if requested.
     pub(crate) weights: Option<Arc<Weights>>,
 }
 
 impl Plan {
-    /// Compiles the constraint, and makes a request of each prompt. The turn is kept for that, unless it takes long. `reserved` tokens of the context are for something else.
+    /// Compiles the constraint, and creates a request for each prompt. The turn is kept for that, unless it takes long.
+    /// `reserved` tokens of the context are needed for something else.
     pub(crate) async fn launch(
         &self,
         state: &Arc<State>,
@@ -132,7 +134,7 @@ impl Plan {
         Ok(Launch { requests, prefixes, compile, is_cached, warnings, weights })
     }
 
-    /// An exact draw is one at one temperature.
+    /// Refuses rules with temperatures for exact draws, which use a single temperature.
     fn check_temperatures(&self, requested: &Requested, compiled: &[Arc<CompiledConstraint>]) -> Result<()> {
         let has_some = compiled.iter().any(|one| one.remarks().temperatures.is_some());
         if !has_some || self.decoding.tries.is_none() {
@@ -149,7 +151,8 @@ impl Plan {
         self.requested.as_ref()?.weighing.as_ref()
     }
 
-    /// The prompts without the tokens that a constraint has to begin with, and the text of these.
+    /// Removes from the prompts the tokens that the constraint must begin with, and returns the rest and the text of
+    /// these tokens.
     fn healed(&self, state: &State, prompts: Vec<Vec<TokenId>>) -> Result<(Vec<Vec<TokenId>>, Vec<String>)> {
         let refusal = if self.weighing().is_some() {
             Some("a grammar with probabilities would count the end of the prompt as well")
@@ -174,7 +177,8 @@ impl Plan {
         Ok(prompts.into_iter().map(cut).unzip())
     }
 
-    /// A guide for each prompt, given how long each is; and why it does not keep its budget, if that is so. How far it is to the end of a text may take a while to find out.
+    /// Creates a guide for each prompt, given the lengths of the prompts, and returns why the budget is not kept, if
+    /// so. Finding the distance to the end of a text may take a while.
     async fn guides(
         &self,
         state: &Arc<State>,
@@ -232,7 +236,7 @@ impl Plan {
 
 type Guides = Vec<Option<Box<dyn Guide>>>;
 
-/// A budget that cannot be kept.
+/// Returns the error for a budget that cannot be kept.
 fn unkept(
     error: &Unkept,
     param: &str,
@@ -267,7 +271,7 @@ fn unkept(
     }
 }
 
-/// What is probably a mistake in a schema. Each is a header, and some clients take few of them.
+/// Returns the probable mistakes in a schema. Each becomes a header, and some clients accept only a few headers.
 fn told(report: &Report, param: &str) -> Vec<String> {
     let all = report.warnings();
     let left = all.len().saturating_sub(MAX_WARNINGS);
@@ -280,7 +284,7 @@ fn told(report: &Report, param: &str) -> Vec<String> {
     told
 }
 
-/// Waits for something and keeps the turn for it, but not for long: what takes long keeps nobody waiting.
+/// Waits for a future and keeps the turn, but not for long: slow work must not block others.
 async fn briefly<T>(turn: Option<Turn>, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     if let Ok(done) = tokio::time::timeout(BRIEFLY, &mut work).await {

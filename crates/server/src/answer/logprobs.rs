@@ -1,10 +1,10 @@
-//! What the model thought of its tokens, and the tokens themselves, as clients want to see them.
+//! Log-probabilities and tokens in the formats of the APIs.
 
 use maskwright_runtime::scheduler::Written;
 use maskwright_vocab::{TokenId, Vocabulary};
 use serde_json::{Map, Value, json};
 
-/// Log-probabilities of the chat API: an entry for each token.
+/// Returns the log-probabilities for the chat API: an entry for each token.
 pub(crate) fn chat(tokens: &[Written], vocabulary: &Vocabulary) -> Value {
     let entry = |written: &Written| {
         let mut entry = one(written.token, chosen(written), vocabulary);
@@ -15,7 +15,7 @@ pub(crate) fn chat(tokens: &[Written], vocabulary: &Vocabulary) -> Value {
     tokens.iter().map(entry).collect()
 }
 
-/// Log-probabilities of the completions API: lists side by side.
+/// Returns the log-probabilities for the completions API: parallel lists.
 pub(crate) fn completions(tokens: &[Written], vocabulary: &Vocabulary, begin: usize) -> Value {
     let mut offset = begin;
     let (mut texts, mut logs, mut tops, mut offsets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -31,7 +31,7 @@ pub(crate) fn completions(tokens: &[Written], vocabulary: &Vocabulary, begin: us
     json!({"tokens": texts, "token_logprobs": logs, "top_logprobs": tops, "text_offset": offsets})
 }
 
-/// The tokens for those who ask for details.
+/// Returns the tokens with details.
 pub(crate) fn details(tokens: &[Written], vocabulary: &Vocabulary) -> Value {
     let entry = |written: &Written| {
         let text = text(written.token, vocabulary);
@@ -51,7 +51,7 @@ fn one(token: TokenId, log: f32, vocabulary: &Vocabulary) -> Value {
     json!({"token": text(token, vocabulary), "logprob": log, "bytes": vocabulary.bytes(token)})
 }
 
-/// A forced token had no alternative: its probability was 1.
+/// Returns the log-probability of a token. A forced token had no alternative, so its probability was 1.
 fn chosen(written: &Written) -> f32 {
     written.logprobs.as_ref().map_or(0.0, |logprobs| logprobs.chosen)
 }
@@ -60,7 +60,7 @@ fn top(written: &Written) -> &[(TokenId, f32)] {
     written.logprobs.as_ref().map_or(&[], |logprobs| &logprobs.top)
 }
 
-/// The text of a token, or the name of a special one.
+/// Returns the text of a token, or the name of a special token.
 pub(crate) fn text(token: TokenId, vocabulary: &Vocabulary) -> String {
     match vocabulary.special_name(token) {
         Some(name) => name.to_owned(),

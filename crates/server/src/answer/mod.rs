@@ -1,17 +1,17 @@
-//! From the events of the scheduler to what clients are told.
+//! Converts the events of the scheduler to responses for clients.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`conversation`] | what the chat and the responses API have in common |
-//! | [`run`] | puts a request together, and waits for its events |
-//! | [`launch`] | what the scheduler is asked for: prompts healed, the constraint compiled and held to a budget |
+//! | [`conversation`] | the common part of the chat and the responses API |
+//! | [`run`] | starts a request, and waits for its events |
+//! | [`launch`] | creates the requests for the scheduler: heals prompts, compiles the constraint, sets a budget |
 //! | [`notes`] | how an answer was written: its mass, its tries, its draft |
-//! | [`gather`] | puts the events of one answer together: text, reasoning, calls, tokens |
-//! | [`plan`] | what an answer must look like, and how it is taken apart |
+//! | [`gather`] | collects one answer from its events: text, reasoning, calls, tokens |
+//! | [`plan`] | how an answer is constrained, and how it is parsed |
 //! | [`items`] | the items of a response and their events |
-//! | [`sse`] | the same as a stream of server-sent events |
-//! | [`judged`] | what a weighted grammar thinks of finished answers |
-//! | [`logprobs`] | what the model thought of its tokens |
+//! | [`sse`] | sends answers as a stream of server-sent events |
+//! | [`judged`] | evaluates finished answers with a weighted grammar |
+//! | [`logprobs`] | log-probabilities of tokens |
 
 pub(crate) mod conversation;
 pub(crate) mod gather;

@@ -1,4 +1,5 @@
-//! What is told of how an answer was written, in the object `maskwright` of the body: its mass, its tries, its draft, and what a weighted grammar thinks of it.
+//! Notes on how an answer was written, in the object `maskwright` of the body: its mass, its tries, its draft, and its
+//! evaluation by a weighted grammar.
 
 use std::{
     collections::BTreeMap,
@@ -10,18 +11,18 @@ use serde_json::{Map, Value, json};
 
 use super::Gathered;
 
-/// Notes about the answers to an order. They are the same for whoever writes them and whoever tells them.
+/// Notes about the answers to an order. Clones share their content.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notes {
     has_mass: bool,
     shared: Arc<Mutex<Shared>>,
 }
 
-/// What is found out while answers are written.
+/// The notes that are collected while answers are written.
 #[derive(Debug, Default)]
 struct Shared {
     all: Map<String, Value>,
-    /// What a weighted grammar thinks, by answer.
+    /// The evaluations by a weighted grammar, by answer.
     judgements: BTreeMap<usize, Value>,
 }
 
@@ -30,7 +31,7 @@ impl Notes {
         Self { has_mass, ..Self::default() }
     }
 
-    /// What came of an exact draw.
+    /// Adds the result of an exact draw.
     pub(crate) fn exact(&self, report: &Report) {
         let known = report.known;
         let told = json!({
@@ -42,13 +43,13 @@ impl Notes {
         self.put("sampling", told);
     }
 
-    /// What the model wrote first.
+    /// Adds the draft.
     pub(crate) fn draft(&self, text: &str, tokens: usize, is_cut: bool) {
         let finish = if is_cut { "length" } else { "stop" };
         self.put("draft", json!({"text": text, "tokens": tokens, "finish_reason": finish}));
     }
 
-    /// What a weighted grammar thinks of an answer.
+    /// Adds the evaluation of an answer by a weighted grammar.
     pub(crate) fn judge(&self, answer: usize, judgement: Value) {
         self.shared().judgements.insert(answer, judgement);
     }
@@ -61,7 +62,7 @@ impl Notes {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells everything in the body of all answers.
+    /// Writes all notes into the body of all answers.
     pub(crate) fn tell(&self, body: &mut Value, answers: &[Gathered]) {
         if self.has_mass {
             body["maskwright"]["mass"] = answers.iter().map(|answer| mass(&answer.tokens)).collect();
@@ -74,7 +75,7 @@ impl Notes {
         shared.tell(body);
     }
 
-    /// Tells everything in a body of one answer, such as the last piece of a stream.
+    /// Writes all notes into a body of one answer, such as the last piece of a stream.
     pub(crate) fn tell_one(&self, body: &mut Value, index: usize, answer: &Gathered) {
         if self.has_mass {
             body["maskwright"]["mass"] = mass(&answer.tokens);
@@ -95,10 +96,10 @@ impl Shared {
     }
 }
 
-/// The mass of the masks of some tokens: each, and all together. A token without a mask has none.
+/// Returns the mass of the masks of some tokens: of each, and the sum. A token without a mask has none.
 fn mass(tokens: &[Written]) -> Value {
     let each: Vec<Option<f32>> = tokens.iter().map(|written| written.mass).collect();
-    // Without a constraint there is nothing to add up, and that is 0, not -0.
+    // Starting with 0 avoids -0 if there is nothing to add up.
     let sum = each.iter().flatten().fold(0.0, |sum, &mass| sum + f64::from(mass));
     json!({"tokens": each, "sum": sum})
 }

@@ -1,12 +1,12 @@
-//! What an answer must look like, and how it is taken apart.
+//! Plans how an answer is constrained, and how it is parsed.
 //!
-//! | the request has | constraint | read by |
+//! | the request has | constraint | parsed with |
 //! |---|---|---|
 //! | tools that may be called | the tree of the tools, in the format of the model | the same tree |
-//! | both | the tree of the tools, where an answer without calls satisfies the constraint | the same tree |
-//! | a constraint | it, from the first token to the last | nobody: it is text |
-//! | a constraint, and the effort to think, or a prompt that has begun it | a tree of thoughts and an answer that satisfies the constraint | the same tree |
-//! | neither | none; if it must not think, a tree without thoughts | a tree without tools, if the model tells its thoughts apart |
+//! | both | the tree of the tools, in which an answer without calls satisfies the constraint | the same tree |
+//! | a constraint | that constraint, from the first token to the last | nothing: it is text |
+//! | a constraint, and a reasoning effort, or a prompt that has begun the reasoning | a tree of thoughts and an answer that satisfies the constraint | the same tree |
+//! | neither | none; if it must not think, a tree without thoughts | a tree without tools, if the model's format distinguishes thoughts |
 
 use maskwright::{
     Constraint,
@@ -25,7 +25,7 @@ use crate::{
     turns::aside,
 };
 
-/// What an answer must look like, and how it is taken apart. `by_text`: a stop string may cut the text.
+/// Plans an answer. `by_text`: a stop string may cut the text.
 pub(crate) fn plan(
     state: &State,
     toolbox: Option<&Toolbox>,
@@ -51,7 +51,7 @@ pub(crate) fn plan(
             Err(ApiError::invalid(param, "conflicting_parameters", message))
         }
         (Some(toolbox), mut requested) => {
-            // Clients that name a tool send the format that they would have without it along.
+            // Some clients that name a tool also send the response format that they would use without it.
             if toolbox.is_named()
                 && let Some(Requested { param, .. }) = requested.take()
             {
@@ -78,7 +78,7 @@ pub(crate) fn plan(
             let constraint = Constraint::structural_tag(tree.to_value().to_string());
             Ok((Some(Requested { constraint, ..requested }), Some(reading(&tree, None)?)))
         }
-        // The constraint holds from the first token on, so that there is no room for thoughts.
+        // The constraint holds from the first token on, so there is no room for thoughts.
         (None, Some(requested)) => Ok((Some(requested), None)),
         (None, None) if engine.format().can_reason() => {
             let tree = without_tools(engine, thinking.unwrap_or_default(), None)?;
@@ -94,7 +94,7 @@ pub(crate) fn plan(
     }
 }
 
-/// An error about all tools together, told of the one that is to blame, or of the constraint beside them.
+/// Attributes an error about all tools to the tool that caused it, or to the constraint beside them.
 pub(crate) async fn blamed(
     state: &State,
     toolbox: Option<&Toolbox>,
@@ -114,13 +114,13 @@ pub(crate) async fn blamed(
     aside(state, find).await.ok().flatten().unwrap_or(error)
 }
 
-/// What a model may write that has no tools.
+/// Returns the tree for a model without tools.
 fn without_tools(engine: &Engine, thinking: Thinking, answer: Option<tag::Format>) -> Result<tag::Format> {
     let request = Request { choice: Choice::None, thinking, answer, ..Request::default() };
     engine.format().tag(&request).map_err(|error| ApiError::internal(error.to_string()))
 }
 
-/// A constraint as a part of a tree, for the sake of another field.
+/// Converts a constraint to a part of a tree, as another field requires.
 fn part(requested: &Requested, beside: &str) -> Result<tag::Format> {
     let Requested { constraint, options, param, .. } = requested;
     let at = format!("/{param}");
@@ -157,7 +157,7 @@ fn part(requested: &Requested, beside: &str) -> Result<tag::Format> {
     Ok(tag::Format::new(at, kind))
 }
 
-/// A schema from its text.
+/// Parses a schema.
 fn schema(source: &str, param: &str) -> Result<Value> {
     if source.trim() == "$$ANY$$" {
         return Ok(Value::Bool(true));

@@ -1,4 +1,4 @@
-//! A request on its way: from what a client asked for to the events of its answers.
+//! The execution of a request: from the client's order to the events of its answers.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -34,63 +34,64 @@ use crate::{
     state::{State, Turn},
 };
 
-/// What is to be generated.
+/// An order for answers.
 #[derive(Debug)]
 pub(crate) struct Order {
-    /// One or more prompts, each answered as often as was asked for.
+    /// One or more prompts. Each gets the same number of answers.
     pub(crate) prompts: Vec<Vec<TokenId>>,
     pub(crate) choosing: Choosing,
     pub(crate) requested: Option<Requested>,
     pub(crate) finishing: Finishing,
-    /// What the client should know.
+    /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
     pub(crate) decoding: Decoding,
     /// Whether the prompts are texts, so that a constraint begins in the middle of one.
     pub(crate) is_inside: bool,
 }
 
-/// The events of all answers to an order. Dropping it cancels what is not finished.
+/// The events of all answers to an order. Dropping it cancels the unfinished answers.
 #[derive(Debug)]
 pub(crate) struct Answers {
     events: mpsc::UnboundedReceiver<Event>,
     deadline: tokio::time::Instant,
     timeout: Duration,
-    /// How many answers have not ended.
+    /// The number of answers that have not ended.
     left: usize,
-    /// How many there are.
+    /// The number of answers.
     pub(crate) count: usize,
     pub(crate) compile: Compile,
-    /// The field with the constraint.
+    /// The field that contained the constraint.
     param: Option<String>,
-    /// What the client should know.
+    /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
-    /// What a weighted grammar thinks of the answers, if that was asked for.
+    /// The evaluation of the answers by a weighted grammar, if requested.
     judged: Option<Judged>,
     record: Record,
-    /// How the answers were written.
+    /// Notes on how the answers were written.
     pub(crate) notes: Notes,
     state: Arc<State>,
     plan: Plan,
     stage: Stage,
-    /// Events that are yet to be told.
+    /// Events that were not sent yet.
     ready: VecDeque<Event>,
-    /// How many bytes of each answer belong to its prompt, as far as they are yet to come.
+    /// For each answer, how many bytes at its beginning still belong to its prompt.
     prefixes: Vec<usize>,
 }
 
-/// What the model is at.
+/// What the model is doing.
 #[derive(Debug)]
 enum Stage {
     /// It writes the answers.
     Writing,
     /// It writes a draft.
     Drafting(Drafting),
-    /// It tries answers.
+    /// It tries answers for an exact draw.
     Trying(Box<Tries>),
 }
 
 impl Order {
-    /// Compiles the constraint, and gives the prompts to the scheduler. The turn is kept for that, unless it takes long.
+    /// Compiles the constraint, and passes the prompts to the scheduler. The turn is kept for that, unless it takes
+    /// long.
     pub(crate) async fn start(self, state: &Arc<State>, turn: Turn) -> Result<Answers> {
         let Self { prompts, mut choosing, requested, mut finishing, mut warnings, decoding, is_inside } =
             self;
@@ -113,12 +114,12 @@ impl Order {
             check_draft(state, draft, prompt.len(), then.len())?;
         }
         let first = draft.as_ref().and(prompts.first()).cloned();
-        // What is refused is refused before anything is written.
+        // Errors are found before anything is written.
         let launch = plan.launch(state, prompts, reserved, Some(turn)).await?;
         let record = Record::new(state, &plan, begin, &launch);
         let param = plan.requested.as_ref().map(|requested| requested.param.clone());
         warnings.extend(launch.warnings.iter().cloned());
-        // The first request brings its own.
+        // The first request creates its own channel.
         let (_, events) = mpsc::unbounded_channel();
         let mut answers = Answers {
             events,
@@ -147,7 +148,8 @@ impl Order {
     }
 }
 
-/// All answers to a prompt are written at the same time. This comes first: what is made for each answer must not be more than there can be.
+/// Checks the number of answers to a prompt, which are all written at the same time. This check comes first, before
+/// anything is allocated for each answer.
 fn check_count(answers: usize, most: usize) -> Result<()> {
     if answers <= most {
         return Ok(());
@@ -155,7 +157,7 @@ fn check_count(answers: usize, most: usize) -> Result<()> {
     Err(ApiError::value("n", format!("'n' is {answers}, but must be between 1 and {most}")))
 }
 
-/// What cannot go together.
+/// Refuses combinations that are not supported.
 fn check(decoding: &Decoding, prompts: usize, answers: usize, requested: Option<&Requested>) -> Result<()> {
     let is_constrained = requested.is_some();
     let conflict = |field: &str, message: &str| {
@@ -183,7 +185,7 @@ fn check(decoding: &Decoding, prompts: usize, answers: usize, requested: Option<
     Ok(())
 }
 
-/// Whether an exact draw is finished: always, because it is one of complete texts.
+/// Returns the finishing of an exact draw: always, because it draws complete texts.
 fn exact_finish(finishing: Finishing) -> Result<Finishing> {
     if finishing == Finishing::No {
         let message = "'maskwright.sampling': an exact draw is one of complete answers; it needs 'maskwright': {'finish': true}";
@@ -192,13 +194,13 @@ fn exact_finish(finishing: Finishing) -> Result<Finishing> {
     Ok(Finishing::Yes)
 }
 
-/// The tokens between a draft and the answer.
+/// Returns the tokens between a draft and the answer.
 fn then(state: &State, text: &str) -> Result<Vec<TokenId>> {
     let tokens = state.engine.tokenizer().encode(text);
     tokens.map_err(|error| ApiError::value("maskwright.draft.then", error.to_string()))
 }
 
-/// A draft must leave room for an answer.
+/// Checks that a draft leaves room for an answer.
 fn check_draft(state: &State, draft: &Draft, prompt: usize, then: usize) -> Result<()> {
     let context = state.engine.context();
     let most = context.saturating_sub(prompt.saturating_add(then).saturating_add(1));
@@ -214,7 +216,7 @@ fn check_draft(state: &State, draft: &Draft, prompt: usize, then: usize) -> Resu
 }
 
 impl Answers {
-    /// The next event; `None` when all answers have ended. An answer that cannot be completed ends all of them.
+    /// Returns the next event; `None` when all answers have ended. If one answer cannot be completed, all end.
     pub(crate) async fn next(&mut self) -> Option<Result<Event>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -249,7 +251,7 @@ impl Answers {
         }
     }
 
-    /// Takes an event in, and goes to the next stage if this one is over.
+    /// Processes an event, and starts the next stage if this one is complete.
     async fn take(&mut self, event: Event) -> Result<()> {
         match &mut self.stage {
             Stage::Writing => self.ready.push_back(event),
@@ -275,27 +277,27 @@ impl Answers {
         Ok(())
     }
 
-    /// A new channel for events. What is sent to the one before does not matter any more, and what sends it ends.
+    /// Creates a new channel for events. The previous one is closed, which ends its senders.
     fn channel(&mut self) -> Channel {
         let (sender, events) = mpsc::unbounded_channel();
         self.events = events;
         Channel { sender, first: 0 }
     }
 
-    /// Has the model write a draft.
+    /// Makes the model write a draft.
     fn draft(&mut self, max_tokens: usize, prompt: Vec<TokenId>, then: Vec<TokenId>) -> Result<()> {
         let mut request = Request::new(prompt.clone());
         request.sampling = self.plan.choosing.sampling.clone();
         (request.sampling.logprobs, request.sampling.mass) = (None, false);
         request.max_tokens = Some(max_tokens);
-        // What is said behind it belongs to the middle of a text.
+        // The text after it is in the middle of a text.
         self.plan.is_inside = true;
         let sink = self.channel();
         self.stage = Stage::Drafting(Drafting { prompt, then, tokens: Vec::new(), text: String::new() });
         self.state.engine.submit(request, Box::new(sink))
     }
 
-    /// Has the model write the answers.
+    /// Makes the model write the answers.
     fn write(&mut self, launch: Launch) -> Result<()> {
         let Channel { sender, .. } = self.channel();
         let answers = self.plan.choosing.answers;
@@ -308,7 +310,7 @@ impl Answers {
                 self.state.engine.submit(request, sink)?;
                 continue;
             };
-            // Others want to write, too.
+            // Leaves rows for other requests.
             let rows = (self.state.engine.max_batch() / 2).max(1);
             let mut tries = Tries::new(request, tries, rows).map_err(|error| unsubmitted(&error))?;
             self.state.engine.submit(tries.first(), sink)?;
@@ -317,15 +319,15 @@ impl Answers {
         Ok(())
     }
 
-    /// An event as the client is told it.
+    /// Removes from an event the text that belongs to the prompt.
     fn told(&mut self, mut event: Event) -> Result<Event> {
         if let (Some(left), What::More { text, .. } | What::Finished { text, .. }) =
             (self.prefixes.get_mut(event.answer), &mut event.what)
         {
-            // What was cut off the prompt is no part of the answer.
+            // Text that was cut off the prompt is not part of the answer.
             let cut = (*left).min(text.len());
             *left -= cut;
-            // It ends with a character, so that this leaves out nothing.
+            // It ends with a character, so this does not lose any text.
             if text.is_char_boundary(cut) {
                 text.drain(..cut);
             }
@@ -360,14 +362,14 @@ impl Answers {
 #[derive(Debug)]
 struct Drafting {
     prompt: Vec<TokenId>,
-    /// What comes behind it.
+    /// The tokens after it.
     then: Vec<TokenId>,
     tokens: Vec<TokenId>,
     text: String,
 }
 
 impl Drafting {
-    /// Takes what happened; gives the prompt of the answer when the draft is there.
+    /// Processes an event; returns the prompt of the answer when the draft is complete.
     fn take(&mut self, what: What, notes: &Notes) -> Result<Option<Vec<TokenId>>> {
         match what {
             What::More { tokens, text } => {
@@ -388,12 +390,12 @@ impl Drafting {
     }
 }
 
-/// What is written down about answers when they end. Nothing of what they say is.
+/// The data that is logged when answers end. Their content is not logged.
 #[derive(Debug)]
 struct Record {
     span: tracing::Span,
     begin: Instant,
-    /// The kind of the constraint, and a number that tells it from others.
+    /// The kind of the constraint, and a hash that identifies it.
     constraint: Option<(&'static str, String)>,
     is_cached: bool,
     compile: Duration,
@@ -404,24 +406,24 @@ struct Record {
     error: Option<&'static str>,
     is_over: bool,
     state: Arc<State>,
-    /// How fast each answer is written. Exact draws are told as a whole at their end.
+    /// The speed of each answer. Exact draws are reported as a whole at their end.
     paces: Option<HashMap<usize, Pace>>,
 }
 
-/// How fast an answer is written.
+/// The speed of an answer.
 #[derive(Debug)]
 struct Pace {
-    /// When its first tokens were there.
+    /// The time of its first tokens.
     first: Instant,
-    /// When its last ones were.
+    /// The time of its last tokens.
     last: Instant,
-    /// How many came behind the first ones.
+    /// The number of tokens after the first ones.
     behind: u32,
 }
 
 impl Record {
     fn new(state: &Arc<State>, plan: &Plan, begin: Instant, launch: &Launch) -> Self {
-        // The same constraint has the same number in every process.
+        // The same constraint has the same hash in every process.
         let hash = BuildHasherDefault::<DefaultHasher>::default();
         let constraint = plan.requested.as_ref().map(|requested| {
             (requested.constraint.kind().name(), format!("{:016x}", hash.hash_one(&requested.constraint)))
@@ -443,12 +445,12 @@ impl Record {
         }
     }
 
-    /// The kind of the constraint, as a label.
+    /// Returns the kind of the constraint, as a label.
     fn kind(&self) -> &'static str {
         self.constraint.as_ref().map_or("none", |(kind, _)| kind)
     }
 
-    /// An answer has more tokens.
+    /// Counts new tokens of an answer.
     fn more(&mut self, answer: usize, tokens: usize) {
         if self.tokens == 0 {
             self.state.metrics.first_token(self.kind(), self.begin.elapsed());
@@ -465,7 +467,7 @@ impl Record {
             .or_insert(Pace { first: now, last: now, behind: 0 });
     }
 
-    /// An answer is written.
+    /// Counts a finished answer.
     fn finished(&mut self, answer: usize, usage: &Usage) {
         let pace = self.paces.as_mut().and_then(|paces| paces.remove(&answer)).filter(|pace| pace.behind > 0);
         let token = pace.map(|pace| (pace.last - pace.first) / pace.behind);
@@ -503,11 +505,11 @@ impl Drop for Record {
     }
 }
 
-/// Puts into the headers of an answer what is not in its body.
+/// Adds to the headers of a response what is not in its body.
 pub(crate) fn noted(mut response: Response, warnings: &[String], is_squeezed: bool) -> Response {
     let headers = response.headers_mut();
     for warning in warnings {
-        // Headers have no characters but those of ASCII.
+        // Headers can only contain ASCII characters.
         let plain: String = warning.chars().map(|c| if c.is_ascii_graphic() { c } else { ' ' }).collect();
         if let Ok(value) = HeaderValue::try_from(plain) {
             headers.append("x-maskwright-warning", value);
@@ -537,17 +539,17 @@ fn failed(failure: &Failure, param: Option<&str>) -> ApiError {
     }
 }
 
-/// Where the scheduler sends events to. It holds no more than the tokens of the answers, which are limited.
+/// The channel to which the scheduler sends events. It holds at most the tokens of the answers, which are limited.
 struct Channel {
     sender: mpsc::UnboundedSender<Event>,
-    /// The number of the first answer to this prompt.
+    /// The index of the first answer to this prompt.
     first: usize,
 }
 
 impl Sink for Channel {
     fn send(&mut self, mut event: Event) {
         event.answer += self.first;
-        // If nobody listens, the scheduler will find out by itself.
+        // If the receiver is gone, the scheduler notices that.
         let _ = self.sender.send(event);
     }
 

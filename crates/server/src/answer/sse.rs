@@ -5,8 +5,8 @@
 //!
 //! data: [DONE]
 //! ```
-//! A [`Protocol`] says what is told about an event. When the client goes away, the stream is dropped, and with it the receiver
-//! of the scheduler's events: the answer ends with the next step of the model.
+//! A [`Protocol`] decides what is sent for an event. When the client disconnects, the stream is dropped, and with it
+//! the receiver of the scheduler's events: the answer ends with the next step of the model.
 
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
@@ -20,40 +20,40 @@ use serde_json::Value;
 use super::{Answers, noted};
 use crate::error::ApiError;
 
-/// After how much silence a comment is sent, so that nobody in between gives up.
+/// The silence after which a comment is sent, so that proxies do not time out.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How an API tells about events.
+/// How an API sends events.
 pub(crate) trait Protocol: Send + 'static {
-    /// What comes first.
+    /// Sends the first events.
     fn begin(&mut self, told: &mut Told);
 
-    /// What an event means.
+    /// Sends an event of the scheduler.
     fn event(&mut self, event: maskwright_runtime::Event, told: &mut Told);
 
-    /// What comes last, if all went well.
+    /// Sends the last events after a success.
     fn end(&mut self, told: &mut Told);
 
-    /// What comes last otherwise.
+    /// Sends the last events after an error.
     fn fail(&mut self, error: &ApiError, told: &mut Told);
 }
 
-/// Events that are to be sent.
+/// Events to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Told(VecDeque<Event>);
 
 impl Told {
-    /// An event without a name.
+    /// Adds an event without a name.
     pub(crate) fn data(&mut self, value: &Value) {
         self.0.push_back(Event::default().data(value.to_string()));
     }
 
-    /// An event with one.
+    /// Adds an event with a name.
     pub(crate) fn named(&mut self, name: &str, value: &Value) {
         self.0.push_back(Event::default().event(name).data(value.to_string()));
     }
 
-    /// The last one of chat and completions.
+    /// Adds the last event of chat and completions.
     pub(crate) fn done(&mut self) {
         self.0.push_back(Event::default().data("[DONE]"));
     }
@@ -86,6 +86,6 @@ pub(crate) fn respond(answers: Answers, mut protocol: impl Protocol) -> Response
         }
     });
     let response = Sse::new(stream).keep_alive(KeepAlive::new().interval(PATIENCE)).into_response();
-    // Whether an answer is squeezed is told by its last event.
+    // Whether an answer is squeezed is reported by its last event.
     noted(response, &warnings, false)
 }

@@ -1,25 +1,26 @@
-//! How an answer is written, besides token by token under a mask: what `maskwright` says of `mass`, `sampling`, `draft` and `heal`.
+//! How an answer is written, other than token by token under a mask: the fields `mass`, `sampling`, `draft` and `heal`
+//! of `maskwright`.
 
 use maskwright::exact::MAX_TRIES;
 
 use super::{Fields, fields::not_among};
 use crate::error::{ApiError, Result};
 
-/// How many tries there are if nobody says so.
+/// The default number of tries.
 const TRIES: usize = 64;
-/// What comes between a draft and the answer if nobody says so.
+/// The default text between a draft and the answer.
 const THEN: &str = "\n\n";
 
 /// How an answer is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Decoding {
-    /// Whether the mass of masks is told.
+    /// Whether to report the mass of masks.
     pub(crate) mass: bool,
-    /// With exact sampling, how many tries there are.
+    /// The number of tries, with exact sampling.
     pub(crate) tries: Option<usize>,
-    /// What the model writes first, in its own words.
+    /// The draft that the model writes first, without a constraint.
     pub(crate) draft: Option<Draft>,
-    /// Whether a prompt that ends inside a token is cut back; yes, if nothing is said.
+    /// Whether a prompt that ends inside a token is cut back; yes by default.
     pub(crate) heal: Option<bool>,
 }
 
@@ -27,11 +28,11 @@ pub(crate) struct Decoding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Draft {
     pub(crate) max_tokens: usize,
-    /// What comes behind it.
+    /// The text after it.
     pub(crate) then: String,
 }
 
-/// Takes what is said out of the object `maskwright`.
+/// Reads these fields from the object `maskwright`.
 pub(crate) fn take(own: &mut Fields) -> Result<Decoding> {
     let mass = own.flag("mass")?.unwrap_or(false);
     let most = i64::try_from(MAX_TRIES).unwrap_or(i64::MAX);

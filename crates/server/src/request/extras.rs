@@ -1,4 +1,4 @@
-//! The object `maskwright` of a request: what other servers have no words for.
+//! The object `maskwright` of a request: options that other servers do not have.
 
 use maskwright::{
     Options,
@@ -14,12 +14,12 @@ use super::{
 };
 use crate::error::{ApiError, Result};
 
-/// The key of a schema under which it has options of its own.
+/// The key of a schema that contains its own options.
 const OWN: &str = "x-maskwright";
-/// The key under which it has those of llguidance.
+/// The key of a schema that contains options of llguidance.
 const GUIDANCE: &str = "x-guidance";
 
-/// What a request says beside its constraint.
+/// The options of a request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extras {
     pub(crate) whitespace: Option<Whitespace>,
@@ -28,7 +28,7 @@ pub(crate) struct Extras {
     dialect: Option<Dialect>,
     numbers: Option<Numbers>,
     formats: Option<Formats>,
-    /// Whether the answer should tell about its tokens.
+    /// Whether to report details about the answer's tokens.
     pub(crate) tokens: bool,
     /// Whether a constrained answer must be complete when its tokens are used up.
     pub(crate) finish: Option<bool>,
@@ -37,7 +37,7 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    /// What `maskwright` says: an object of the body.
+    /// Reads the object `maskwright` of the body.
     pub(crate) fn take(body: &mut Fields) -> Result<Self> {
         let Some(mut own) = body.object("maskwright")? else { return Ok(Self::default()) };
         let whitespace = match own.take("whitespace") {
@@ -67,13 +67,13 @@ impl Extras {
         Ok(Self { whitespace, key_order, strictness, dialect, numbers, formats, tokens, finish, decoding })
     }
 
-    /// What a schema says for itself at its top, in the words of the Python package and of its plug-ins under `x-maskwright`, or in those of llguidance under `x-guidance`. Where
-    /// both say something, ours counts.
+    /// Reads the options at the top of a schema: those of the Python package and its plug-ins under `x-maskwright`, or
+    /// those of llguidance under `x-guidance`. If both give an option, ours takes precedence.
     pub(crate) fn of_schema(schema: &str) -> Result<Self> {
         if !schema.contains(OWN) && !schema.contains(GUIDANCE) {
             return Ok(Self::default());
         }
-        // Compiling says what is wrong with it.
+        // Compiling reports the error.
         let Ok(Value::Object(mut schema)) = serde_json::from_str(schema) else { return Ok(Self::default()) };
         let own = schema.remove(OWN).map_or_else(|| Ok(Self::default()), Self::own)?;
         let guidance = schema.remove(GUIDANCE).map_or_else(|| Ok(Self::default()), Self::guidance)?;
@@ -102,7 +102,7 @@ impl Extras {
 
     fn guidance(said: Value) -> Result<Self> {
         let mut said = Fields::new(said, GUIDANCE)?;
-        // It keeps a `oneOf` from being refused there, and here none is.
+        // In llguidance it prevents that a `oneOf` is refused; here none is refused.
         said.flag("coerce_one_of")?;
         let strictness = said.flag("lenient")?.unwrap_or(false).then_some(Strictness::Lenient);
         let pattern = said.text("whitespace_pattern")?;
@@ -125,7 +125,7 @@ impl Extras {
         Ok(Self { whitespace, strictness, ..Self::default() })
     }
 
-    /// Takes over what only the others say.
+    /// Takes options that are not set from `others`.
     pub(crate) fn or(self, others: Self) -> Self {
         Self {
             whitespace: self.whitespace.or(others.whitespace),
@@ -138,14 +138,14 @@ impl Extras {
         }
     }
 
-    /// Some options, as they are changed by what was said.
+    /// Returns options with these changes.
     pub(crate) fn over(&self, options: &Options) -> Options {
         let mut options = options.clone();
         self.say(&mut options);
         options
     }
 
-    /// Changes how constraints are read.
+    /// Changes options for reading constraints.
     pub(crate) fn say(&self, options: &mut Options) {
         let schemas = &mut options.json_schema;
         if let Some(whitespace) = &self.whitespace {

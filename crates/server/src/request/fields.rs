@@ -1,7 +1,8 @@
 //! The fields of a JSON object, taken out one by one.
 //!
-//! Whoever reads a request takes the fields it knows; what is left at the end is refused by its path. So nothing in a request is ever ignored
-//! without somebody having said so. `null` is the same as not being there, as in the `OpenAI` API.
+//! The code that reads a request takes the fields it knows; what is left at the end is refused with its path. So a
+//! field of a request is only ignored if the code does so explicitly. `null` is the same as a missing field, as in the
+//! `OpenAI` API.
 
 use serde_json::{Map, Value};
 
@@ -11,12 +12,12 @@ use crate::error::{ApiError, Result};
 #[derive(Debug, Clone)]
 pub(crate) struct Fields {
     map: Map<String, Value>,
-    /// Where it stands; empty for the body itself.
+    /// Its path; empty for the body itself.
     path: String,
 }
 
 impl Fields {
-    /// An object at a path.
+    /// Creates the fields of an object with this path.
     pub(crate) fn new(value: Value, path: impl Into<String>) -> Result<Self> {
         let path = path.into();
         match value {
@@ -30,23 +31,23 @@ impl Fields {
         }
     }
 
-    /// The path of a field.
+    /// Returns the path of a field.
     pub(crate) fn at(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// Whether a field is there.
+    /// Whether a field is present.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.map.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// Any value.
+    /// Takes a field of any type.
     pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
-        // The order of what is left matters to nobody.
+        // The order of the remaining fields does not matter.
         self.map.swap_remove(name).filter(|value| !value.is_null())
     }
 
-    /// A string.
+    /// Takes a string.
     pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>> {
         match self.take(name) {
             None => Ok(None),
@@ -55,12 +56,12 @@ impl Fields {
         }
     }
 
-    /// A string that must be there.
+    /// Takes a required string.
     pub(crate) fn needed_text(&mut self, name: &str) -> Result<String> {
         self.text(name)?.ok_or_else(|| ApiError::missing(self.at(name)))
     }
 
-    /// A boolean.
+    /// Takes a boolean.
     pub(crate) fn flag(&mut self, name: &str) -> Result<Option<bool>> {
         match self.take(name) {
             None => Ok(None),
@@ -69,13 +70,13 @@ impl Fields {
         }
     }
 
-    /// A number between two others.
+    /// Takes a number within a range.
     pub(crate) fn number(&mut self, name: &str, least: f32, most: f32) -> Result<Option<f32>> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let number = value.as_number().and_then(serde_json::Number::as_f64);
         let number = match (number, &value) {
             (Some(number), _) => number,
-            // What no double holds is beyond every range.
+            // A number that does not fit into a double is beyond every range.
             (None, Value::Number(_)) => f64::INFINITY,
             (None, _) => return Err(ApiError::wrong_type(self.at(name), "a number", &value)),
         };
@@ -86,7 +87,7 @@ impl Fields {
         Ok(Some(number as f32))
     }
 
-    /// A whole number between two others.
+    /// Takes an integer within a range.
     pub(crate) fn whole(&mut self, name: &str, least: i64, most: i64) -> Result<Option<i64>> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let number = match &value {
@@ -106,13 +107,13 @@ impl Fields {
         Ok(Some(number))
     }
 
-    /// How many of something, at least one.
+    /// Takes a count of at least one.
     pub(crate) fn count(&mut self, name: &str) -> Result<Option<usize>> {
         let number = self.whole(name, 1, i64::MAX)?;
         Ok(number.map(|number| usize::try_from(number).unwrap_or(usize::MAX)))
     }
 
-    /// An array.
+    /// Takes an array.
     pub(crate) fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>> {
         match self.take(name) {
             None => Ok(None),
@@ -121,7 +122,7 @@ impl Fields {
         }
     }
 
-    /// An array of strings.
+    /// Takes an array of strings.
     pub(crate) fn texts(&mut self, name: &str) -> Result<Option<Vec<String>>> {
         let Some(items) = self.list(name)? else { return Ok(None) };
         let texts = items.into_iter().enumerate().map(|(i, item)| match item {
@@ -131,24 +132,24 @@ impl Fields {
         texts.collect::<Result<_>>().map(Some)
     }
 
-    /// An object.
+    /// Takes an object.
     pub(crate) fn object(&mut self, name: &str) -> Result<Option<Self>> {
         self.take(name).map(|value| Self::new(value, self.at(name))).transpose()
     }
 
-    /// All fields that were not taken, as an object.
+    /// Returns all remaining fields, as an object.
     pub(crate) fn all(self) -> Value {
         Value::Object(self.map)
     }
 
-    /// Fields that change nothing about an answer, whatever they say.
+    /// Drops fields that have no effect on an answer.
     pub(crate) fn ignore(&mut self, names: &[&str]) {
         for name in names {
             self.map.swap_remove(*name);
         }
     }
 
-    /// A field that is refused unless it asks for what happens anyway.
+    /// Refuses a field unless its value requests the default behavior.
     pub(crate) fn refuse(&mut self, name: &str, harmless: &[Value], why: &str) -> Result<()> {
         match self.take(name) {
             Some(value) if !harmless.contains(&value) => Err(ApiError::unsupported(self.at(name), why)),
@@ -156,7 +157,7 @@ impl Fields {
         }
     }
 
-    /// Nothing may be left.
+    /// Refuses all remaining fields.
     pub(crate) fn finish(self) -> Result<()> {
         match self.map.iter().find(|(_, value)| !value.is_null()) {
             Some((name, _)) => Err(ApiError::unknown(self.at(name))),
@@ -165,14 +166,15 @@ impl Fields {
     }
 }
 
-/// A whole number that no `i64` holds is beyond every range, on its side. `1.0` is a whole number too.
+/// Converts an integer that does not fit into an `i64` to the nearest one, which is out of every range. `1.0` counts as
+/// an integer, too.
 fn beyond(number: &serde_json::Number) -> Option<i64> {
     let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
-    // Beyond the range this gives its ends, and within it the number.
+    // The conversion saturates.
     Some(float as i64)
 }
 
-/// A word that is none of those that are known.
+/// Returns the error for an unknown word.
 pub(crate) fn not_among(fields: &Fields, name: &str, found: &str, known: &str) -> ApiError {
     let path = fields.at(name);
     let message = format!("'{path}' is '{found}', but must be one of {known}");

@@ -1,7 +1,8 @@
-//! Conversations, as the chat and responses APIs write them, made uniform for templates.
+//! Converts conversations in the notations of the chat and responses APIs to a uniform notation for templates.
 //!
-//! Templates want messages with a role and one text. Clients send texts in parts, and have names for the same thing: `developer` is
-//! `system`, `input_text` is `text`. What a model cannot see – images, sounds, files – is refused.
+//! Templates expect messages with a role and one text. Clients send texts in parts, and use different names:
+//! `developer` for `system`, `input_text` for `text`. Inputs that a model cannot read – images, sounds, files – are
+//! refused.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::Fields;
 use crate::error::{ApiError, Result};
 
-/// Messages of the chat API.
+/// Converts messages of the chat API.
 pub(crate) fn chat(list: Vec<Value>) -> Result<Value> {
     if list.is_empty() {
         return Err(ApiError::value("messages", "'messages' is empty, but must have at least one message"));
@@ -21,7 +22,7 @@ pub(crate) fn chat(list: Vec<Value>) -> Result<Value> {
     Ok(Value::Array(messages))
 }
 
-/// The last message is an answer that has begun.
+/// Checks that the last message is an answer that has begun.
 pub(crate) fn check_open(messages: &Value) -> Result<()> {
     let list = messages.as_array().map(Vec::as_slice).unwrap_or_default();
     let Some((last, before)) = list.split_last() else { return Ok(()) };
@@ -42,7 +43,7 @@ pub(crate) fn check_open(messages: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A result belongs to a call that was made before.
+/// Checks that every result belongs to an earlier call.
 fn check_results(messages: &[Value], path: impl Fn(usize) -> String) -> Result<()> {
     let mut calls = BTreeSet::new();
     for (i, message) in messages.iter().enumerate() {
@@ -95,7 +96,7 @@ fn assistant(message: &mut Fields, out: &mut Map<String, Value>) -> Result<()> {
     let why = "calls of functions have become calls of tools; use 'tool_calls'";
     message.refuse("function_call", &[], why)?;
     message.refuse("audio", &[], "the model has no ears")?;
-    // What our own answers carry besides.
+    // Fields that our own answers contain.
     message.ignore(&["annotations", "logprobs"]);
     if content.is_none() && refusal.is_none() && calls.is_empty() {
         return Err(ApiError::missing(message.at("content")));
@@ -114,7 +115,7 @@ fn assistant(message: &mut Fields, out: &mut Map<String, Value>) -> Result<()> {
     Ok(())
 }
 
-/// A call that the model made before.
+/// Converts a call that the model made before.
 fn tool_call(mut call: Fields) -> Result<Value> {
     let id = call.text("id")?.unwrap_or_default();
     let kind = call.text("type")?.unwrap_or_else(|| "function".into());
@@ -134,14 +135,14 @@ fn tool_call(mut call: Fields) -> Result<Value> {
     Ok(call_json(&id, &name, arguments, kind == "custom"))
 }
 
-/// A call as templates expect it: arguments are a JSON value if they are one.
+/// Returns a call as templates expect it: arguments are a JSON value if possible.
 fn call_json(id: &str, name: &str, arguments: String, is_custom: bool) -> Value {
     let parsed = if is_custom { None } else { serde_json::from_str::<Value>(&arguments).ok() };
     let arguments = parsed.unwrap_or(Value::String(arguments));
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }
 
-/// Input of the responses API: a text, or a list of items, behind the messages of a conversation.
+/// Converts input of the responses API, a text or a list of items, and appends it to the messages of a conversation.
 pub(crate) fn responses(input: Value, mut messages: Vec<Value>) -> Result<Vec<Value>> {
     match input {
         Value::String(text) => messages.push(json!({"role": "user", "content": text})),
@@ -163,7 +164,7 @@ pub(crate) fn responses(input: Value, mut messages: Vec<Value>) -> Result<Vec<Va
 
 fn responses_item(mut item: Fields, messages: &mut Vec<Value>) -> Result<()> {
     let kind = item.text("type")?.unwrap_or_else(|| "message".into());
-    // What the items of our own answers carry.
+    // Fields that the items of our own answers contain.
     item.ignore(&["id", "status"]);
     match kind.as_str() {
         "message" => {
@@ -189,7 +190,7 @@ fn responses_item(mut item: Fields, messages: &mut Vec<Value>) -> Result<()> {
             let output = output.ok_or_else(|| ApiError::missing(item.at("output")))?;
             messages.push(json!({"role": "tool", "content": output, "tool_call_id": id}));
         }
-        // Its own thoughts are not shown to a model again.
+        // A model does not see its earlier thoughts again.
         "reasoning" => item.ignore(&["summary", "content", "encrypted_content"]),
         other => {
             let message = format!("'{}' is '{other}', which this server does not know", item.at("type"));
@@ -199,7 +200,7 @@ fn responses_item(mut item: Fields, messages: &mut Vec<Value>) -> Result<()> {
     item.finish()
 }
 
-/// Calls of one turn belong to one message.
+/// Adds a call. Calls of one turn belong to one message.
 fn push_call(messages: &mut Vec<Value>, call: Value) {
     if let Some(Value::Object(last)) = messages.last_mut()
         && last.get("role").and_then(Value::as_str) == Some("assistant")
@@ -228,7 +229,7 @@ fn content(message: &mut Fields) -> Result<Option<String>> {
     parts(message.take("content"), &message.at("content"))
 }
 
-/// A text, or a list of parts, all of which are text.
+/// Reads a text, or a list of parts, all of which are text.
 fn parts(value: Option<Value>, path: &str) -> Result<Option<String>> {
     let items = match value {
         None => return Ok(None),

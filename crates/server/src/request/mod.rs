@@ -1,18 +1,18 @@
-//! What clients ask for: JSON in, checked values out.
+//! Reads requests: JSON in, checked values out.
 //!
 //! | module | what it reads |
 //! |---|---|
-//! | [`fields`] | one JSON object, field by field, nothing ignored |
-//! | [`requested`] | the constraint, in the words of several servers |
-//! | [`weights`] | a grammar with probabilities, and how much it counts |
-//! | [`extras`] | what they have no words for |
-//! | [`sampling`] | temperature and the like |
-//! | [`decoding`] | how an answer is written, besides token by token under a mask |
-//! | [`words`] | what other servers know besides |
+//! | [`fields`] | one JSON object, field by field, without ignoring any |
+//! | [`requested`] | the constraint, in the notations of several servers |
+//! | [`weights`] | a grammar with probabilities, and its weight |
+//! | [`extras`] | options that other servers do not have |
+//! | [`sampling`] | temperature and similar parameters |
+//! | [`decoding`] | how an answer is written, other than token by token under a mask |
+//! | [`words`] | further fields of other servers |
 //! | [`messages`] | conversations |
-//! | [`thoughts`] | whether the model thinks first, and what else its template is told |
-//! | [`tools`] | what the model may call |
-//! | [`plain_tools`] | how to tell it to models that have no words for it |
+//! | [`thoughts`] | whether the model thinks first, and further variables of its template |
+//! | [`tools`] | the tools that the model may call |
+//! | [`plain_tools`] | how to describe them to models whose templates do not support tools |
 
 pub(crate) mod decoding;
 pub(crate) mod extras;

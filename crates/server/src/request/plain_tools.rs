@@ -1,11 +1,11 @@
-//! Tools for models whose template knows nothing of them.
+//! Tools for models whose template does not support them.
 //!
-//! They are described in the system message, and calls and their results are written into the conversation, in the format that most
-//! models have seen: JSON between `<tool_call>` tags.
+//! They are described in the system message, and calls and their results are written into the conversation, in the
+//! format that most models have seen: JSON between `<tool_call>` tags.
 
 use serde_json::{Map, Value, json};
 
-/// The conversation with everything about tools written into texts.
+/// Returns the conversation with all tools, calls and results written as text.
 pub(crate) fn write(messages: &Value, tools: Option<&Value>) -> Value {
     let mut out: Vec<Value> = messages.as_array().into_iter().flatten().map(plain).collect();
     let Some(tools) = tools else { return Value::Array(out) };

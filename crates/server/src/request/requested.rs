@@ -1,15 +1,16 @@
-//! The constraint of a request, in the words of several servers.
+//! Reads the constraint of a request, in the notations of several servers.
 //!
 //! | where | from |
 //! |---|---|
-//! | `response_format`, or `text.format` of responses | `OpenAI`, with the types `regex`, `ebnf`, `gbnf`, `lark`, `grammar`, `choice`, `pcfg` and `structural_tag` besides |
+//! | `response_format`, or `text.format` of responses | `OpenAI`, and additionally the types `regex`, `ebnf`, `gbnf`, `lark`, `grammar`, `choice`, `pcfg` and `structural_tag` |
 //! | `structured_outputs` and the older `guided_…` | vLLM |
 //! | `regex`, `ebnf`, `json_schema`, `structural_tag`, also in `sampling_params` of `/generate` | `SGLang` |
 //! | `grammar`; `json_schema` in `/completion` | llama.cpp |
-//! | `maskwright`, and `x-maskwright` at the top of a schema | here: how a schema or a pattern is read |
+//! | `maskwright`, and `x-maskwright` at the top of a schema | ours: how a schema or a pattern is read |
 //!
-//! All endpoints read all of them, and a word means what it means where it comes from: objects that list their keys have no others in the words of vLLM and
-//! `SGLang`, and are as the standard says otherwise. An answer has one constraint. Two of them are refused by name, whatever dialects they come from, before anything runs.
+//! All endpoints accept all of them, and a field has the meaning that it has in its origin: in fields of vLLM and
+//! `SGLang`, objects that list their keys allow no others; elsewhere the standard applies. An answer has one
+//! constraint. Two constraints, even from different dialects, are refused by name before anything runs.
 
 use maskwright::{
     Constraint, Options,
@@ -23,19 +24,19 @@ use crate::{
     settings::Settings,
 };
 
-/// A constraint, and how it is to be read.
+/// A constraint, with the options for reading it.
 #[derive(Debug, Clone)]
 pub(crate) struct Requested {
     pub(crate) constraint: Constraint,
     pub(crate) options: Options,
     /// The field that it came from, for errors.
     pub(crate) param: String,
-    /// How much it counts, if it is a weighted grammar.
+    /// Its weight, if it is a weighted grammar.
     pub(crate) weighing: Option<Weighing>,
 }
 
 impl Requested {
-    /// For those whose answers have no place for what a weighted grammar thinks of them.
+    /// Refuses a report of a weighted grammar, for APIs that have no place for it.
     pub(crate) fn refuse_report(requested: Option<&Self>) -> Result<()> {
         match requested {
             Some(Self { param, weighing: Some(Weighing { report: true, .. }), .. }) => {
@@ -49,24 +50,24 @@ impl Requested {
     }
 }
 
-/// Constraints that were found, and what else was said about them.
+/// The constraints that were found, and further options.
 #[derive(Debug, Default)]
 struct Found {
     constraints: Vec<Said>,
     extras: Extras,
 }
 
-/// A constraint as a word of a request has it.
+/// A constraint as given by a field of a request.
 #[derive(Debug)]
 struct Said {
     param: String,
     constraint: Constraint,
-    /// How closed objects are in this word.
+    /// How closed objects are with this field.
     objects: Option<Strictness>,
     weighing: Option<Weighing>,
 }
 
-/// Whose words a body is in, where a word is used by several.
+/// The origin of a body, for fields that several servers use differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// `json_schema` is `SGLang`'s.
@@ -75,13 +76,14 @@ pub(crate) enum Dialect {
     LlamaCpp,
 }
 
-/// Takes everything about constraints out of the body of a request. `defaults` are the server's.
+/// Takes all fields about constraints from the body of a request. `defaults` are the server's.
 pub(crate) fn take(body: &mut Fields, defaults: &Settings) -> Result<(Option<Requested>, Extras)> {
     let format = body.object("response_format")?;
     take_format(body, format, None, Dialect::Common, defaults)
 }
 
-/// The same with a format from elsewhere, such as `text.format` of the responses API, and with the object that `SGLang` has for its parameters.
+/// Does the same with a format from elsewhere, such as `text.format` of the responses API, and with the object that
+/// `SGLang` has for its parameters.
 pub(crate) fn take_format(
     body: &mut Fields,
     format: Option<Fields>,
@@ -104,7 +106,7 @@ pub(crate) fn take_format(
     found.finish(defaults)
 }
 
-/// A constraint on its own, as `/v1/grammar/check` has it: an object like `response_format`, or a kind and a text.
+/// Takes a single constraint for `/v1/grammar/check`: an object like `response_format`, or a kind and a text.
 pub(crate) fn take_constraint(body: &mut Fields, defaults: &Settings) -> Result<Requested> {
     let mut found = Found { extras: Extras::take(body)?, ..Found::default() };
     let mut format = body.object("constraint")?.ok_or_else(|| ApiError::missing("constraint"))?;
@@ -124,7 +126,7 @@ impl Found {
         self.constraints.push(Said { param: param.into(), constraint, objects: None, weighing: None });
     }
 
-    /// A word of those whose objects have no keys but those that they list.
+    /// Adds a constraint from a field in which objects only have the keys that they list.
     fn add_closed(&mut self, param: impl Into<String>, constraint: Constraint) {
         let objects = Some(Strictness::Closed);
         self.constraints.push(Said { param: param.into(), constraint, objects, weighing: None });
@@ -153,7 +155,7 @@ impl Found {
         Ok((requested, extras))
     }
 
-    /// An object with a `type`, as `response_format` is one.
+    /// Reads an object with a `type`, such as `response_format`.
     fn format(&mut self, mut format: Fields, settings: &Settings) -> Result<()> {
         let kind = format.needed_text("type")?;
         // The path of the object itself, without the dot.
@@ -206,7 +208,7 @@ impl Found {
         format.finish()
     }
 
-    /// `{"type": "json_schema", "json_schema": {"name", "strict", "schema"}}`, or all of it in one object.
+    /// Reads `{"type": "json_schema", "json_schema": {"name", "strict", "schema"}}`, or the same in one object.
     fn json_schema(&mut self, format: &mut Fields, path: String) -> Result<()> {
         let nested = format.object("json_schema")?;
         let is_nested = nested.is_some();
@@ -223,7 +225,7 @@ impl Found {
             inner.ignore(&["type"]);
             *format = inner;
         }
-        // Misspelled fields are told first.
+        // Misspelled fields are reported first.
         if !is_nested {
             format.clone().finish()?;
         }
@@ -233,7 +235,7 @@ impl Found {
         Ok(())
     }
 
-    /// vLLM's `structured_outputs`.
+    /// Reads vLLM's `structured_outputs`.
     fn vllm(&mut self, mut outputs: Fields) -> Result<()> {
         self.take_vllm(&mut outputs, ["json", "regex", "choice", "grammar", "structural_tag"])?;
         if outputs.flag("json_object")? == Some(true) {
@@ -248,12 +250,12 @@ impl Found {
         if let Some(pattern) = outputs.text("whitespace_pattern")? {
             self.extras.whitespace.get_or_insert(Whitespace::Pattern(pattern));
         }
-        // There is one backend and nothing to fall back to.
+        // There is one backend without a fallback.
         outputs.flag("disable_fallback")?;
         outputs.finish()
     }
 
-    /// The fields before `structured_outputs`.
+    /// Reads the fields that preceded `structured_outputs`.
     fn guided(&mut self, body: &mut Fields) -> Result<()> {
         let names =
             ["guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_structural_tag"];
@@ -288,7 +290,7 @@ impl Found {
         Ok(())
     }
 
-    /// `SGLang` and llama.cpp.
+    /// Reads the fields of `SGLang` and llama.cpp.
     fn top_level(&mut self, body: &mut Fields, dialect: Dialect) -> Result<()> {
         if let Some(pattern) = body.text("regex")? {
             self.add(body.at("regex"), Constraint::Regex(pattern));
@@ -319,7 +321,7 @@ impl Found {
     }
 }
 
-/// `{"kind": "regex", "source": "[0-9]+"}`: the text as somebody wrote it, so that errors have a place in it.
+/// Reads `{"kind": "regex", "source": "[0-9]+"}`: the original text, so that errors refer to places in it.
 fn by_kind(format: &mut Fields) -> Result<Constraint> {
     let kind = format.needed_text("kind")?;
     let source = format.needed_text("source")?;
@@ -346,7 +348,7 @@ fn by_kind(format: &mut Fields) -> Result<Constraint> {
     })
 }
 
-/// A schema as JSON, or as a string that holds JSON or `$$ANY$$`.
+/// Creates a constraint from a schema as JSON, or as a string that contains JSON or `$$ANY$$`.
 fn schema_of(schema: Value) -> Constraint {
     match schema {
         Value::String(text) => Constraint::JsonSchema(text),
@@ -354,7 +356,7 @@ fn schema_of(schema: Value) -> Constraint {
     }
 }
 
-/// A grammar in the notation that was named, or else in the one that it seems to be written in.
+/// Creates a constraint from a grammar in the given notation, or guesses the notation.
 fn grammar(source: String, syntax: Option<&str>, syntax_path: &str, path: &str) -> Result<Constraint> {
     match syntax {
         Some("lark") => Ok(Constraint::Lark(source)),
@@ -375,7 +377,7 @@ fn grammar(source: String, syntax: Option<&str>, syntax_path: &str, path: &str) 
     }
 }
 
-/// The string in exactly one of several fields.
+/// Returns the string in exactly one of several fields.
 fn one_of(fields: &mut Fields, names: &[&str]) -> Result<String> {
     let mut found: Option<(&str, String)> = None;
     for name in names {
@@ -389,7 +391,7 @@ fn one_of(fields: &mut Fields, names: &[&str]) -> Result<String> {
     found.map(|(_, text)| text).ok_or_else(|| ApiError::missing(fields.at(names.first().unwrap_or(&""))))
 }
 
-/// Names of schemas and tools.
+/// Checks the name of a schema or tool.
 pub(crate) fn check_name(name: &str, path: &str) -> Result<()> {
     let is_good =
         |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
@@ -502,7 +504,7 @@ mod tests {
                 "{body}"
             );
             assert_eq!(finish, Some(true), "{body}");
-            // What the request says counts for more.
+            // The options of the request take precedence.
             let mut said = body;
             said["maskwright"] = json!({"whitespace": "spaced", "finish": false});
             let (options, finish) = read(said).unwrap();
@@ -520,7 +522,7 @@ mod tests {
             let error = read(json!({"guided_json": {"x-maskwright": wrong}})).unwrap_err();
             assert_eq!((error.param.as_deref(), error.code), (Some(param), Some(code)));
         }
-        // Elsewhere it is a key like any other.
+        // Elsewhere it is an ordinary key.
         let inner = json!({"properties": {"a": {"x-maskwright": 1}}});
         assert!(read(json!({"guided_json": inner})).is_ok());
     }
@@ -546,7 +548,7 @@ mod tests {
                 json!({}),
                 Whitespace::Pattern(" ?".into()),
             ),
-            // Where both say something, ours counts.
+            // If both give an option, ours takes precedence.
             (json!({"whitespace_flexible": false}), json!({"whitespace": "spaced"}), Whitespace::Spaced),
         ] {
             let found = schemas(json!({"guidance": guidance, "own": own})).unwrap();

@@ -1,4 +1,4 @@
-//! How tokens are chosen, how many, and where an answer ends.
+//! How tokens are sampled, how many, and where an answer ends.
 
 use maskwright_runtime::Sampling;
 use maskwright_vocab::TokenId;
@@ -7,19 +7,20 @@ use serde_json::Value;
 use super::Fields;
 use crate::error::{ApiError, Result};
 
-/// Everything about an answer but its prompt and its constraint.
+/// The parameters of an answer without its prompt and its constraint.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choosing {
     pub(crate) sampling: Sampling,
     pub(crate) max_tokens: Option<usize>,
-    /// The field that says so, or could have.
+    /// The field that sets `max_tokens`, or the one that clients would use.
     pub(crate) length: &'static str,
     pub(crate) stop: Vec<String>,
     pub(crate) stop_tokens: Vec<TokenId>,
     pub(crate) answers: usize,
 }
 
-/// Takes the fields that all generating endpoints share. `lengths` are the names of the limit of tokens, `defaults` what the model's authors recommend.
+/// Takes the fields that all generating endpoints share. `lengths` are the names of the token limit, `defaults` are
+/// recommended by the model's authors.
 pub(crate) fn take(body: &mut Fields, lengths: &[&'static str], defaults: &Sampling) -> Result<Choosing> {
     let sampling = Sampling {
         temperature: body.number("temperature", 0.0, 2.0)?.unwrap_or(defaults.temperature),
@@ -44,13 +45,13 @@ pub(crate) fn take(body: &mut Fields, lengths: &[&'static str], defaults: &Sampl
     })
 }
 
-/// How many tokens are kept; 0 and −1 both mean all, by custom.
+/// Reads the number of tokens to keep; by convention, 0 and −1 both mean all.
 fn top_k(body: &mut Fields) -> Result<Option<u32>> {
     let number = body.whole("top_k", -1, i64::from(u32::MAX))?;
     Ok(number.map(|number| u32::try_from(number).unwrap_or(0)))
 }
 
-/// llama.cpp has a word of its own.
+/// Reads the repetition penalty, which has a second name in llama.cpp.
 fn repetition_penalty(body: &mut Fields) -> Result<Option<f32>> {
     let common = body.number("repetition_penalty", 0.01, 10.0)?;
     let other = body.number("repeat_penalty", 0.01, 10.0)?;
@@ -60,13 +61,13 @@ fn repetition_penalty(body: &mut Fields) -> Result<Option<f32>> {
     Ok(common.or(other))
 }
 
-/// Two words for one thing.
+/// Returns the error for two fields with the same meaning.
 fn same(first: &str, second: &str) -> ApiError {
     let message = format!("cannot specify both '{first}' and '{second}'; they mean the same");
     ApiError::invalid(second, "conflicting_parameters", message)
 }
 
-/// How many tokens, and which field says so. The first of the names is the usual one.
+/// Reads the token limit, and returns the field that sets it. The first of the names is the usual one.
 fn max_tokens(body: &mut Fields, names: &[&'static str]) -> Result<(&'static str, Option<usize>)> {
     let mut found: Option<(&'static str, usize)> = None;
     let usual = names.first().copied().unwrap_or("max_tokens");
@@ -78,7 +79,7 @@ fn max_tokens(body: &mut Fields, names: &[&'static str]) -> Result<(&'static str
             found = Some((name, count));
         }
     }
-    // The word of llama.cpp, where −1 is no limit.
+    // The field of llama.cpp, in which −1 means no limit.
     if let Some(count) = body.whole("n_predict", -1, i64::MAX)? {
         if let Some((first, _)) = found {
             return Err(same(first, "n_predict"));
@@ -118,7 +119,7 @@ fn stop_tokens(body: &mut Fields) -> Result<Vec<TokenId>> {
     items.iter().enumerate().map(token).collect()
 }
 
-/// `{"1234": -100}`.
+/// Reads `{"1234": -100}`.
 fn logit_bias(body: &mut Fields) -> Result<Vec<(TokenId, f32)>> {
     let Some(value) = body.take("logit_bias") else { return Ok(Vec::new()) };
     let Value::Object(entries) = &value else {
@@ -140,7 +141,7 @@ fn logit_bias(body: &mut Fields) -> Result<Vec<(TokenId, f32)>> {
     entries.iter().map(entry).collect()
 }
 
-/// Whether an answer is streamed, and whether its usage is told at the end of the stream.
+/// Reads whether an answer is streamed, and whether the stream ends with its usage.
 pub(crate) fn take_stream(body: &mut Fields) -> Result<(bool, bool)> {
     let is_streamed = body.flag("stream")?.unwrap_or(false);
     let Some(mut options) = body.object("stream_options")? else { return Ok((is_streamed, false)) };
@@ -149,7 +150,7 @@ pub(crate) fn take_stream(body: &mut Fields) -> Result<(bool, bool)> {
         return Err(ApiError::invalid("stream_options", "invalid_value", message));
     }
     let has_usage = options.flag("include_usage")?.unwrap_or(false);
-    // Padding against eavesdroppers, which nobody misses on a local line.
+    // Padding protects against eavesdropping, which is not a concern for a local connection.
     options.refuse("include_obfuscation", &[Value::Bool(false)], "streams are not padded")?;
     options.finish()?;
     Ok((is_streamed, has_usage))

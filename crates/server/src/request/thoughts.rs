@@ -1,13 +1,14 @@
 //! Whether the model thinks before it answers: `reasoning_effort`, `reasoning.effort`, and `chat_template_kwargs`.
 //!
-//! | the template of the model knows | `none` | `minimal`, `low`, `medium`, `high`, `xhigh` |
+//! | the template of the model supports | `none` | `minimal`, `low`, `medium`, `high`, `xhigh` |
 //! |---|---|---|
-//! | `reasoning_effort` | no thoughts are allowed | `low`, `medium` and `high` are given to the template, others refused |
-//! | `enable_thinking` or `thinking` | the template is told so, and no thoughts are allowed | the template is told to think |
+//! | `reasoning_effort` | no thoughts are allowed | `low`, `medium` and `high` are passed to the template, others are refused |
+//! | `enable_thinking` or `thinking` | the variable is set to false, and no thoughts are allowed | the variable is set to true |
 //! | neither, but the format has reasoning | no thoughts are allowed | refused |
-//! | the format has no reasoning | what happens anyway | refused |
+//! | the format has no reasoning | no effect | refused |
 //!
-//! If the prompt ends where thoughts begin, as some templates have it, the model is inside them, whatever was asked for; `none` is refused then.
+//! Some templates end the prompt where thoughts begin. The model is then inside them, whatever was requested, and
+//! `none` is refused.
 
 use maskwright::formats::Thinking;
 use maskwright_runtime::text::chat::ChatTemplate;
@@ -17,13 +18,13 @@ use super::{Fields, fields::not_among};
 use crate::error::{ApiError, Result};
 
 const EFFORTS: &str = "none, minimal, low, medium, high, xhigh";
-/// What a template is given anyway.
+/// Variables that a template always gets.
 const RESERVED: [&str; 5] = ["messages", "tools", "add_generation_prompt", "bos_token", "eos_token"];
 
-/// What matters of a model here.
+/// The properties of a model that matter here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mind<'m> {
-    /// Whether its format tells thoughts from answers.
+    /// Whether its format distinguishes thoughts from answers.
     pub(crate) can_reason: bool,
     pub(crate) template: Option<&'m ChatTemplate>,
 }
@@ -35,23 +36,23 @@ impl Mind<'_> {
     }
 }
 
-/// What a request says about thinking, and what else it gives to the template.
+/// The fields about thinking, and further variables for the template.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Thoughts {
-    /// Whether it must or must not think; `None` if nobody says so.
+    /// Whether it must or must not think; `None` if the request does not say.
     pub(crate) thinking: Option<Thinking>,
-    /// The field that says so.
+    /// The field that sets it.
     said: String,
     /// Variables for the template.
     pub(crate) variables: Map<String, Value>,
-    /// The effort, as it was asked for.
+    /// The requested effort.
     pub(crate) effort: Option<String>,
-    /// What the client should know.
+    /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Thoughts {
-    /// `reasoning_effort` and `chat_template_kwargs` of the chat API.
+    /// Reads `reasoning_effort` and `chat_template_kwargs` of the chat API.
     pub(crate) fn take(body: &mut Fields, mind: &Mind<'_>) -> Result<Self> {
         let mut thoughts = Self::default();
         thoughts.variables(body, mind)?;
@@ -59,7 +60,7 @@ impl Thoughts {
         Ok(thoughts)
     }
 
-    /// `reasoning` and `chat_template_kwargs` of the responses API.
+    /// Reads `reasoning` and `chat_template_kwargs` of the responses API.
     pub(crate) fn take_object(body: &mut Fields, mind: &Mind<'_>) -> Result<Self> {
         let mut thoughts = Self::default();
         thoughts.variables(body, mind)?;
@@ -73,7 +74,7 @@ impl Thoughts {
         Ok(thoughts)
     }
 
-    /// The same behind a prompt, which may have begun the thoughts.
+    /// Returns the thinking after a prompt, which may have begun the thoughts.
     pub(crate) fn behind(&self, is_begun: bool) -> Result<Option<Thinking>> {
         match self.thinking {
             thinking if !is_begun => Ok(thinking),
@@ -147,7 +148,7 @@ impl Thoughts {
         Ok(())
     }
 
-    /// Gives a variable to the template, unless it has another value already.
+    /// Sets a variable for the template, unless it already has another value.
     fn say(&mut self, word: &str, value: Value, path: &str) -> Result<()> {
         if self.variables.get(word).is_some_and(|other| *other != value) {
             let message = format!("'{path}' and 'chat_template_kwargs.{word}' contradict each other");

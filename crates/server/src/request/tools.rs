@@ -1,7 +1,8 @@
-//! Tools: what a model may call, and how it is told.
+//! Tools: what a model may call, and how it is described to the model.
 //!
-//! The chat API nests a tool in an object of its type, the responses API does not; both become one [`Toolbox`]. From there the
-//! [format](maskwright::formats) of the model makes a structural tag, which is the constraint of the answer and its reader at once.
+//! The chat API nests a tool in an object of its type, the responses API does not; both become one [`Toolbox`]. From it
+//! the [format](maskwright::formats) of the model creates a structural tag, which is both the constraint of the answer
+//! and its parser.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +17,10 @@ use serde_json::{Value, json};
 use super::{Fields, Requested, requested::check_name};
 use crate::error::{ApiError, Result};
 
-/// The most tools of a request.
+/// The maximum number of tools of a request.
 const MAX_TOOLS: usize = 512;
 
-/// Which API a request came by.
+/// The API that received a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Api {
     Chat,
@@ -30,20 +31,20 @@ pub(crate) enum Api {
 #[derive(Debug, Clone)]
 pub(crate) struct Toolbox {
     tools: Vec<Tool>,
-    /// The field that says what each of them takes.
+    /// For each tool, the field that describes its input.
     fields: Vec<String>,
     choice: Choice,
     one_call: bool,
-    /// As templates want to see them.
+    /// The tools as templates expect them.
     pub(crate) described: Value,
-    /// Those that take a text and no arguments.
+    /// The tools that take a text instead of arguments.
     pub(crate) custom: BTreeSet<String>,
-    /// As the request had them, for those APIs that repeat it.
+    /// The tools as given in the request, for APIs that repeat them.
     pub(crate) told: Value,
     pub(crate) told_choice: Value,
 }
 
-/// Takes everything about tools out of a body. `None` if there are none.
+/// Takes all fields about tools from a body. Returns `None` if there are none.
 pub(crate) fn take(body: &mut Fields, api: Api) -> Result<Option<Toolbox>> {
     let list = body.list("tools")?.unwrap_or_default();
     let choice = body.take("tool_choice");
@@ -89,12 +90,12 @@ pub(crate) fn take(body: &mut Fields, api: Api) -> Result<Option<Toolbox>> {
 }
 
 impl Toolbox {
-    /// Whether the model may call anything.
+    /// Whether the model may call no tool.
     pub(crate) fn is_closed(&self) -> bool {
         self.choice == Choice::None
     }
 
-    /// Whether it must.
+    /// Whether the model must call a tool.
     pub(crate) fn is_required(&self) -> bool {
         matches!(self.choice, Choice::Required | Choice::AllowedRequired(_))
     }
@@ -104,12 +105,13 @@ impl Toolbox {
         !self.one_call
     }
 
-    /// Whether it must call one tool that has a name.
+    /// Whether it must call a specific tool.
     pub(crate) fn is_named(&self) -> bool {
         matches!(self.choice, Choice::Named(_))
     }
 
-    /// What the model may write: calls, and an answer of some form where it makes none. `objects` is said of all tools.
+    /// Returns the tree of what the model may write: calls, and an answer of some form if it makes none. `objects`
+    /// applies to all tools.
     pub(crate) fn tree(
         &self,
         format: &ModelFormat,
@@ -134,7 +136,8 @@ impl Toolbox {
         format.tag(&request).map_err(|error| ApiError::value("tools", format!("'tools': {error}")))
     }
 
-    /// What each tool takes, as a constraint of its own: all of them together are one constraint, whose errors do not name the tool that is to blame.
+    /// Returns the input of each tool as a separate constraint: all of them together are one constraint, whose errors
+    /// do not name the tool that caused them.
     pub(crate) fn parts(&self, options: &Options) -> Vec<Requested> {
         let part = |(tool, field): (&Tool, &String)| {
             let mut options = options.clone();
@@ -160,7 +163,7 @@ struct Read {
     tool: Tool,
     described: Value,
     is_custom: bool,
-    /// The field that says what it takes.
+    /// The field that describes its input.
     field: String,
 }
 
@@ -204,9 +207,9 @@ fn function(inner: &mut Fields, name: String, description: Option<String>, api: 
     let described = json!({"type": "function", "function": {
         "name": name, "description": description.unwrap_or_default(), "parameters": parameters,
     }});
-    // Where nothing is said, the responses API is strict and the chat API is not.
+    // By default, the responses API is strict and the chat API is not.
     let is_strict = strict.unwrap_or(api == Api::Responses);
-    // Nobody has a use for arguments that the function does not know.
+    // Arguments that the function does not know are useless.
     let objects = if is_strict { Strictness::Strict } else { Strictness::Closed };
     let input = Input::SchemaWith(parameters, objects);
     Ok(Read { tool: Tool { name, input }, described, is_custom: false, field: inner.at("parameters") })
@@ -224,7 +227,7 @@ fn custom(inner: &mut Fields, name: String, description: Option<String>) -> Resu
     Ok(Read { tool: Tool { name, input }, described, is_custom: true, field: inner.at("format") })
 }
 
-/// `{"type": "grammar", "grammar": {"syntax", "definition"}}`, or without the inner object.
+/// Reads `{"type": "grammar", "grammar": {"syntax", "definition"}}`, or the same without the inner object.
 fn custom_format(mut format: Fields) -> Result<Input> {
     let kind = format.needed_text("type")?;
     match kind.as_str() {
@@ -301,7 +304,7 @@ fn read_choice(choice: Option<Value>, api: Api, names: &BTreeSet<String>) -> Res
     Ok(read)
 }
 
-/// Some of the tools, any or at least one of which is called.
+/// Reads a choice of some tools, any or at least one of which is called.
 fn allowed(fields: &mut Fields, api: Api, names: &BTreeSet<String>) -> Result<Choice> {
     let mode = fields.needed_text("mode")?;
     let path = fields.at("tools");
@@ -324,7 +327,7 @@ fn allowed(fields: &mut Fields, api: Api, names: &BTreeSet<String>) -> Result<Ch
     }
 }
 
-/// The name of a tool that must be there: nested in chat, and not in responses.
+/// Reads the name of an existing tool, which is nested in chat, but not in responses.
 fn named(fields: &mut Fields, kind: &str, api: Api, names: &BTreeSet<String>) -> Result<String> {
     let (name, path) = match (api, fields.object(kind)?) {
         (Api::Chat, Some(mut inner)) => {

@@ -1,11 +1,11 @@
-//! `{"type": "pcfg"}`: a grammar with probabilities, and how much it counts.
+//! `{"type": "pcfg"}`: a grammar with probabilities, and its weight.
 //!
 //! | field | |
 //! |---|---|
-//! | `grammar` | the text; without it, the grammar of `--pcfg` |
-//! | `normalise`, `start` | how it is read |
-//! | `lambda`, `top_k` | the logits of the best `top_k` allowed tokens get λ · log P(token \| text so far), and the others are left out |
-//! | `report` | whether the answer tells what the grammar thinks of it |
+//! | `grammar` | the text; by default the grammar of `--pcfg` |
+//! | `normalise`, `start` | options for reading it |
+//! | `lambda`, `top_k` | λ · log P(token \| text so far) is added to the logits of the best `top_k` allowed tokens, and all other tokens are dropped |
+//! | `report` | whether the response contains the grammar's evaluation of the answer |
 
 use maskwright::{Constraint, Options, weighted::Guidance};
 
@@ -15,18 +15,18 @@ use crate::{
     settings::Settings,
 };
 
-/// What a request says about its weighted grammar.
+/// The options of a request for its weighted grammar.
 #[derive(Debug, Clone)]
 pub(crate) struct Weighing {
     pub(crate) guidance: Guidance,
-    /// Whether the answer tells what the grammar thinks of it.
+    /// Whether the response contains the grammar's evaluation of the answer.
     pub(crate) report: bool,
     normalise: bool,
     start: Option<String>,
 }
 
 impl Weighing {
-    /// The grammar of a format, and what is said about it.
+    /// Reads the grammar of a format, with its options.
     pub(crate) fn take(format: &mut Fields, settings: &Settings) -> Result<(Constraint, Self)> {
         let given = format.text("grammar")?;
         let source =
@@ -45,7 +45,7 @@ impl Weighing {
         Ok((Constraint::Pcfg(source), weighing))
     }
 
-    /// Changes how the grammar is read.
+    /// Changes options for reading the grammar.
     pub(crate) fn say(&self, options: &mut Options) {
         options.pcfg.normalise = self.normalise;
         options.pcfg.start.clone_from(&self.start);

@@ -1,14 +1,15 @@
-//! Words of other servers that are no part of what is understood here.
+//! Fields of other servers that are not supported here.
 //!
-//! Some of them change nothing about an answer; they are ignored, and the answer names them in the header `x-maskwright-warning`. Others would
-//! change it: they are good with the value that asks for what happens anyway, and refused with any other. Whatever is in neither list is unknown.
+//! Some of them have no effect on an answer; they are ignored, and the response names them in the header
+//! `x-maskwright-warning`. Others would have an effect: they are accepted with the value for the default behavior, and
+//! refused with any other. A field in neither list is unknown.
 
 use serde_json::{Value, json};
 
 use super::Fields;
 use crate::error::Result;
 
-/// Fields that change nothing about an answer, whatever they say.
+/// Fields that have no effect on an answer, whatever their value.
 const HARMLESS: &[&str] = &[
     "add_special_tokens",
     "cache_prompt",
@@ -32,7 +33,7 @@ const HARMLESS: &[&str] = &[
     "vllm_xargs",
 ];
 
-/// Takes what is left of other servers' words out of a body. Returns the names of those that were ignored.
+/// Takes the remaining fields of other servers from a body. Returns the names of those that were ignored.
 pub(crate) fn take(body: &mut Fields) -> Result<Vec<String>> {
     let ends =
         "an answer ends where the model or its constraint ends it; give a constraint with a minimum length";

@@ -1,7 +1,8 @@
-//! The body of a request: how large, how fast, and whether it is JSON.
+//! Reads the body of a request: checks its size, the time that it takes, and that it is JSON.
 //!
-//! A body must be declared as `application/json`. That keeps the pages of others from sending requests from a visitor's browser to a server on the
-//! visitor's own machine: a browser asks before it sends such a body, and the answer is no.
+//! A body must be declared as `application/json`. This prevents foreign web pages from sending requests from a
+//! visitor's browser to a server on the visitor's own machine: before sending such a body, a browser asks the server
+//! for permission, which is denied.
 
 use std::sync::Arc;
 
@@ -79,10 +80,11 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-/// How many times the limit is read of a body that is too large.
+/// How much of a body that is too large is read, as a multiple of the limit.
 const PATIENCE: usize = 8;
 
-/// The bytes of a body. One that is too large is read nevertheless, up to a point, and thrown away: most clients look for an answer only when they have sent all.
+/// Reads the bytes of a body. If it is too large, it is still read, up to a point, and dropped: most clients look for a
+/// response only after they have sent everything.
 async fn read(body: axum::body::Body, limit: usize) -> Result<Vec<u8>> {
     let (mut parts, mut bytes, mut count) = (body.into_data_stream(), Vec::new(), 0_usize);
     while let Some(part) = parts.next().await {

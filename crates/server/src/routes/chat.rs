@@ -1,4 +1,4 @@
-//! `/v1/chat/completions`: a conversation goes on.
+//! `/v1/chat/completions`: continues a conversation.
 
 use std::{mem, sync::Arc};
 
@@ -31,7 +31,7 @@ use crate::{
     state::{State, new_id, now},
 };
 
-/// What a request asks for, apart from its prompt.
+/// A request without its prompt.
 struct Asked {
     choosing: Choosing,
     requested: Option<requested::Requested>,
@@ -120,7 +120,7 @@ fn read(body: &mut Fields, state: &State) -> Result<Asked> {
     Ok(Asked { choosing, requested, toolbox, thoughts, extras, is_open, is_streamed, has_usage, warnings })
 }
 
-/// An answer that has begun is text, and it is too late for what comes before one.
+/// Checks a request whose answer has begun: the rest is text, and nothing can precede it.
 fn check_open(
     body: &mut Fields,
     toolbox: Option<&Toolbox>,
@@ -148,12 +148,12 @@ fn check_open(
     Ok(())
 }
 
-/// Says of fields that they were ignored.
+/// Returns warnings about ignored fields.
 pub(crate) fn ignored(names: Vec<String>) -> Vec<String> {
     names.into_iter().map(|name| format!("'{name}' is ignored: it changes nothing about an answer")).collect()
 }
 
-/// Fields of several APIs that change nothing, or would change what cannot be changed here.
+/// Handles fields that several APIs have, which have no effect here or whose behavior is fixed.
 pub(crate) fn common(body: &mut Fields) -> Result<()> {
     body.ignore(&["user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"]);
     body.refuse("store", &[json!(false)], "nothing is stored")?;
@@ -185,14 +185,15 @@ struct Chat {
 }
 
 impl Chat {
-    /// Takes an event: which answer it is about, what it added, and how many of its tokens were known before.
+    /// Processes an event. Returns the index of the answer, the parts that were added, and how many of its tokens were
+    /// known before.
     fn take(&mut self, event: Event) -> Option<(usize, Vec<Part>, usize)> {
         let answer = self.answers.get_mut(event.answer)?;
         let known = answer.tokens.len();
         Some((event.answer, answer.take(event.what), known))
     }
 
-    /// The answer in one piece.
+    /// Returns all answers in one piece.
     fn whole(&self) -> Value {
         let vocabulary = self.state.engine.vocabulary();
         let choice = |(index, answer): (usize, &Gathered)| {
@@ -223,7 +224,7 @@ impl Chat {
         body
     }
 
-    /// Whether one of the answers is.
+    /// Whether one of the answers is squeezed: tokens were forbidden so that it could end in time.
     fn is_squeezed(&self) -> bool {
         self.answers.iter().any(|answer| answer.usage().is_squeezed)
     }
@@ -256,7 +257,7 @@ impl Chat {
         chunk
     }
 
-    /// What a part adds to the message.
+    /// Returns what a part adds to the message.
     fn delta(&self, index: usize, part: Part) -> Option<Value> {
         let call = |number: usize| self.answers.get(index)?.calls.get(number);
         Some(match part {
@@ -295,7 +296,7 @@ impl Protocol for Chat {
         for part in parts {
             let Some(delta) = self.delta(index, part) else { continue };
             told.data(&self.chunk(index, &delta, known, None));
-            // The tokens of an event are told once.
+            // The tokens of an event are sent only once.
             known = usize::MAX;
         }
         let Some(answer) = self.answers.get(index) else { return };
@@ -331,7 +332,7 @@ impl Protocol for Chat {
     }
 }
 
-/// Which program wrote an answer.
+/// The program that wrote an answer.
 pub(crate) const FINGERPRINT: &str = concat!("maskwright-", env!("CARGO_PKG_VERSION"));
 
 fn message(answer: &Gathered) -> Value {

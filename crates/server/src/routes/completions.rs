@@ -1,4 +1,4 @@
-//! `/v1/completions`: a plain text goes on.
+//! `/v1/completions`: continues a plain text.
 
 use std::sync::Arc;
 
@@ -23,9 +23,10 @@ use crate::{
     state::{State, new_id, now},
 };
 
-/// The most prompts of one request.
+/// The maximum number of prompts of one request.
 const MAX_PROMPTS: usize = 64;
-/// How many tokens an answer without a constraint has if nobody says so, as in the `OpenAI` API. One with a constraint has as many as it needs.
+/// The default token limit of an answer without a constraint, as in the `OpenAI` API. An answer with a constraint has
+/// no default limit.
 const MAX_TOKENS: usize = 16;
 
 pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Response> {
@@ -88,7 +89,7 @@ pub(crate) async fn create(Extract(state): Extract<Arc<State>>, Body(mut body): 
     Ok(noted(Json(completion.whole()).into_response(), &answers.warnings, completion.is_squeezed()))
 }
 
-/// Whether prompts are texts, and not tokens that somebody has chosen.
+/// Whether prompts are texts, not tokens chosen by the client.
 pub(crate) fn is_text(prompt: &Value) -> bool {
     match prompt {
         Value::Array(items) => items.iter().all(Value::is_string),
@@ -96,7 +97,7 @@ pub(crate) fn is_text(prompt: &Value) -> bool {
     }
 }
 
-/// A text, a list of texts, a list of tokens, or a list of such lists.
+/// Reads a text, a list of texts, a list of tokens, or a list of such lists.
 pub(crate) fn prompts(state: &State, prompt: Value) -> Result<Vec<Vec<TokenId>>> {
     let engine = &state.engine;
     let size = engine.vocabulary().size();
@@ -131,7 +132,7 @@ pub(crate) fn prompts(state: &State, prompt: Value) -> Result<Vec<Vec<TokenId>>>
     }
 }
 
-/// The prompts that are texts.
+/// Returns the prompts that are texts.
 fn texts(prompt: &Value) -> Vec<Option<String>> {
     match prompt {
         Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
@@ -139,7 +140,7 @@ fn texts(prompt: &Value) -> Vec<Option<String>> {
     }
 }
 
-/// The prompts as they are repeated: texts as they came, tokens as they are read.
+/// Returns the prompts as they are repeated: texts unchanged, and tokens decoded.
 fn echoed(state: &State, prompts: &[Vec<TokenId>], texts: &[Option<String>]) -> Vec<String> {
     let read =
         |tokens: &[TokenId]| String::from_utf8_lossy(&state.engine.tokenizer().decode(tokens)).into_owned();
@@ -153,9 +154,9 @@ struct Completion {
     id: String,
     created: u64,
     answers: Vec<Gathered>,
-    /// How many characters of tokens were told.
+    /// The number of characters of each answer's tokens that were sent.
     offsets: Vec<usize>,
-    /// What stands in front of the answers to each prompt, if that is wanted.
+    /// The text before the answers to each prompt, if it must be repeated.
     echoed: Vec<String>,
     per_prompt: usize,
     compile: Compile,
@@ -171,7 +172,7 @@ impl Completion {
         let known = answer.tokens.len();
         let texts = answer.take(event.what).into_iter().filter_map(|part| match part {
             Part::Text(text) => Some(text),
-            // Plain texts are not taken apart.
+            // Plain texts are not parsed.
             _ => None,
         });
         Some((event.answer, texts.collect(), known))
@@ -214,12 +215,12 @@ impl Completion {
         body
     }
 
-    /// The prompt of an answer, if it is to be repeated.
+    /// Returns the prompt of an answer, if it must be repeated.
     fn echo(&self, index: usize) -> &str {
         self.echoed.get(index / self.per_prompt.max(1)).map_or("", String::as_str)
     }
 
-    /// Whether one of the answers is.
+    /// Whether one of the answers is squeezed: tokens were forbidden so that it could end in time.
     fn is_squeezed(&self) -> bool {
         self.answers.iter().any(|answer| answer.usage().is_squeezed)
     }

@@ -1,4 +1,4 @@
-//! `/v1/explain`: how a text goes through a constraint, token by token.
+//! `/v1/explain`: follows a text through a constraint, token by token.
 //!
 //! ```text
 //! {"constraint": {"kind": "choice", "source": "[\"USD\", \"EUR\"]"}, "text": "USA"}
@@ -6,8 +6,9 @@
 //!    "rejected": {"index": 1, "byte": 2, "reason": "none of its bytes fits; expected `D`", …},
 //!    "complete": false, "next": {"total": 1, "end": false, "tokens": [{"id": 9, "text": "D"}]}}
 //! ```
-//! `query`, `offset` and `limit` choose which of the tokens that may come next are listed. `why` asks about others, by their numbers or by a text, and the answer says of each whether it
-//! may come next, and why not. With `"locate": true` the answer says where the tokens that fit stand in the terms of the grammar.
+//! `query`, `offset` and `limit` select which of the tokens that may come next are listed. `why` selects others, by
+//! their ids or by a text; for each of them the response says whether it may come next, and why not. With `"locate":
+//! true` the response locates the end of the accepted tokens in the grammar.
 
 use std::{
     sync::Arc,
@@ -30,16 +31,16 @@ use crate::{
     state::State,
 };
 
-/// The most tokens of a text.
+/// The maximum number of tokens of a text.
 const MAX_TOKENS: usize = 20_000;
-/// The most tokens that are listed.
+/// The maximum number of tokens that are listed.
 const MAX_LISTED: usize = 5_000;
-/// The most tokens that are asked about.
+/// The maximum number of tokens that `why` selects.
 const MAX_ASKED: usize = 50;
-/// How long it may take.
+/// The time limit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which of the next tokens are listed.
+/// The selection of next tokens to list.
 struct Listing {
     query: String,
     offset: usize,
@@ -94,7 +95,7 @@ pub(crate) async fn explain(Extract(state): Extract<Arc<State>>, Body(mut body):
     .await
 }
 
-/// Where the tokens that fit stand. Whatever the backend, the grammar is ours.
+/// Locates the end of the accepted tokens. The grammar is always ours, regardless of the backend.
 fn locate(requested: &Requested, vocabulary: &Arc<Vocabulary>, tokens: &[TokenId]) -> Result<Value> {
     let compiler = Compiler::new(vocabulary.clone());
     let located = compiler.locate(&requested.constraint, &requested.options, Written::Tokens(tokens));
@@ -115,7 +116,8 @@ fn listing(body: &mut Fields) -> Result<Listing> {
     })
 }
 
-/// The tokens that `why` is about: numbers, or all that are written as a text; if there is none, the first that the text is cut into.
+/// Returns the tokens that `why` selects: ids, or all tokens with the given text; if there are none, the first token
+/// that the text is encoded to.
 fn asked_about(state: &State, asked: Value) -> Result<Vec<TokenId>> {
     let vocabulary = state.engine.vocabulary();
     match asked {
@@ -220,7 +222,7 @@ fn walk(
     Ok(answer)
 }
 
-/// Fills a mask; how many tokens it allows, and how long it took.
+/// Fills a mask; returns how many tokens it allows, and how long it took.
 fn fill(matcher: &mut Matcher, words: &mut [u32]) -> Result<(u32, f64)> {
     let begin = Instant::now();
     matcher.fill_mask(words).map_err(|error| failed(&error))?;
@@ -228,7 +230,7 @@ fn fill(matcher: &mut Matcher, words: &mut [u32]) -> Result<(u32, f64)> {
     Ok((words.iter().map(|word| word.count_ones()).sum(), time))
 }
 
-/// Why a text is not followed to its end.
+/// Returns the error for a text that was not followed to its end.
 fn failed(error: &MatchError) -> ApiError {
     match Category::from(error) {
         Category::Limit => ApiError::constraint_limit("constraint", error),
@@ -236,7 +238,7 @@ fn failed(error: &MatchError) -> ApiError {
     }
 }
 
-/// Why a token is not allowed, as far as the backend can tell.
+/// Explains why a token is not allowed, as far as the backend can tell.
 fn why(matcher: &mut Matcher, index: usize, token: TokenId, bytes: usize) -> Value {
     let Some(engine) = matcher.inner().as_engine() else {
         return json!({
@@ -255,7 +257,7 @@ fn why(matcher: &mut Matcher, index: usize, token: TokenId, bytes: usize) -> Val
     })
 }
 
-/// The tokens that may come next, as far as they are asked for.
+/// Returns the selected tokens that may come next.
 fn next(mask: &TokenMask, may_end: bool, vocabulary: &Vocabulary, listing: &Listing) -> Value {
     let matches = |token: &TokenId| {
         listing.query.is_empty() || logprobs::text(*token, vocabulary).to_lowercase().contains(&listing.query)

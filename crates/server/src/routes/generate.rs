@@ -1,10 +1,10 @@
-//! `/generate` as `SGLang` has it, and `/completion` as llama.cpp has it: a plain text goes on.
+//! `/generate` of `SGLang`, and `/completion` of llama.cpp: continue a plain text.
 //!
 //! ```text
 //! {"text": "1, 2,", "sampling_params": {"max_new_tokens": 8, "regex": "[0-9, ]+"}}  → {"text": " 3, 4", "meta_info": {…}}
 //! {"prompt": "1, 2,", "n_predict": 8, "grammar": "root ::= [0-9, ]+"}               → {"content": " 3, 4", "stop": true, …}
 //! ```
-//! Constraints, sampling and errors are those of all endpoints; only the shape of an answer differs.
+//! Constraints, sampling and errors are the same as for all endpoints; only the format of a response differs.
 
 use std::sync::Arc;
 
@@ -37,21 +37,21 @@ use crate::{
     state::{State, new_id},
 };
 
-/// How many tokens an answer has if nobody says so, as in `SGLang`.
+/// The default token limit of an answer, as in `SGLang`.
 const MAX_TOKENS: usize = 128;
 
-/// Whose words are spoken.
+/// The server whose notation is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Face {
     Sglang,
     LlamaCpp,
 }
 
-/// What a request asks for.
+/// A request.
 struct Asked {
     face: Face,
     prompt: Value,
-    /// Whether there are several prompts, so that there is a list of answers.
+    /// Whether there are several prompts, so that the response is a list.
     is_list: bool,
     choosing: Choosing,
     requested: Option<Requested>,
@@ -150,7 +150,7 @@ struct Plain {
     state: Arc<State>,
     face: Face,
     is_list: bool,
-    /// Whether something but the model may have ended an answer.
+    /// Whether a stop string or stop token, and not only the model, may have ended an answer.
     has_stops: bool,
     id: String,
     answers: Vec<Gathered>,
@@ -158,11 +158,11 @@ struct Plain {
 }
 
 impl Plain {
-    /// Takes an event: which answer it is about, and what it added.
+    /// Processes an event. Returns the index of the answer, and the text that was added.
     fn take(&mut self, event: Event) -> Option<(usize, String)> {
         let answer = self.answers.get_mut(event.answer)?;
         let parts = answer.take(event.what).into_iter();
-        // Plain texts are not taken apart.
+        // Plain texts are not parsed.
         let text = parts.filter_map(|part| if let Part::Text(text) = part { Some(text) } else { None });
         Some((event.answer, text.collect()))
     }
@@ -174,7 +174,7 @@ impl Plain {
         (0..self.answers.len()).map(|index| self.one(index, None)).collect()
     }
 
-    /// An answer so far. `delta` is what was added to it, if it is not to be told as a whole.
+    /// Returns an answer so far. `delta` is the text that was added, unless the whole answer must be returned.
     fn one(&self, index: usize, delta: Option<&str>) -> Value {
         let Some(answer) = self.answers.get(index) else { return Value::Null };
         let usage = answer.usage();
@@ -200,7 +200,7 @@ impl Plain {
                     body["tokens_evaluated"] = usage.prompt_tokens.into();
                     body["tokens_cached"] = usage.reused_tokens.into();
                     body["truncated"] = false.into();
-                    // With stop strings it is not known who ended the answer.
+                    // With stop strings it is unknown what ended the answer.
                     match reason {
                         Reason::Length => body["stop_type"] = "limit".into(),
                         Reason::Stop if !self.has_stops => body["stop_type"] = "eos".into(),

@@ -1,6 +1,6 @@
-//! `/v1/grammar/check`: is a constraint right, what becomes of it, and what does it cost?
+//! `/v1/grammar/check`: checks a constraint, and reports how it is treated and what it costs.
 //!
-//! A constraint that is wrong is an answer, `"ok": false` with its diagnostics, and no failure of the request.
+//! An invalid constraint is not a failure of the request: the response has `"ok": false` with diagnostics.
 
 use std::{fmt::Write, sync::Arc, time::Instant};
 
@@ -16,19 +16,19 @@ use crate::{
     state::State,
 };
 
-/// How many rules are listed, and how much of each.
+/// The maximum number of rules that are listed, and the length of each in bytes.
 const RULES: usize = 200;
 const RULE_BYTES: usize = 500;
-/// How many states an automaton has that is worth a picture.
+/// The maximum number of states of an automaton that is drawn.
 const STATES: usize = 40;
-/// How many places of a report are listed.
+/// The maximum number of entries of a report that are listed.
 const ENTRIES: usize = 2_000;
 
 pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Json> {
     state.engine.check_name(body.text("model")?.as_deref())?;
     let requested = match requested::take_constraint(&mut body, &state.settings) {
         Ok(requested) => requested,
-        // The text of a list is as much a part of the question as any other.
+        // An invalid list of choices is reported like any other invalid constraint.
         Err(error) if error.code == Some("invalid_choice") => {
             let diagnostic = json!({"severity": "error", "message": error.message});
             return Ok(Json(json!({"ok": false, "kind": "choice", "diagnostics": [diagnostic]})));
@@ -39,11 +39,11 @@ pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): B
     let client = state.engine.grammars().with_options(requested.options.clone());
     match client.request(&requested.constraint).await {
         Ok(compiled) => {
-            // What took so long to compile takes no longer to read again.
+            // Reading it again takes no longer than compiling it did.
             let shared = state.clone();
             aside(&shared, move || Ok(Json(good(&state, &requested, &compiled)))).await
         }
-        // The constraint was not looked at.
+        // The constraint was not processed.
         Err(error) if matches!(error.category(), Category::Busy | Category::Closed) => {
             Err(ApiError::constraint("constraint", "invalid_constraint", error.category(), error))
         }
@@ -55,7 +55,7 @@ pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): B
     }
 }
 
-/// What there is to say about a constraint that is right.
+/// Returns the report about a valid constraint.
 fn good(state: &State, requested: &Requested, compiled: &Arc<service::CompiledConstraint>) -> Value {
     let report = compiled.report();
     let begin = Instant::now();
@@ -98,14 +98,14 @@ fn good(state: &State, requested: &Requested, compiled: &Arc<service::CompiledCo
     if let Some(report) = &remarks.report {
         answer["report"] = entries(report);
     }
-    // Nobody keeps the grammar, so it is read again for those who want to look at it.
+    // The grammar was not kept, so it is read again to be shown.
     let vocabulary = state.engine.vocabulary();
     if let Ok((grammar, _)) = requested.constraint.grammar(&requested.options, Some(vocabulary)) {
         answer["size"]["rules"] = grammar.rules().len().into();
         answer["size"]["expressions"] = grammar.exprs().len().into();
         answer["rules_total"] = grammar.rules().len().into();
         answer["rules"] = rules(&grammar);
-        // Of several rules their network says more.
+        // For several rules, their network is more informative.
         if grammar.rules().len() == 1 {
             answer["automaton"] = automaton(&grammar);
         }
@@ -125,7 +125,7 @@ fn entries(report: &json_schema::Report) -> Value {
     entries.iter().take(ENTRIES).map(entry).collect()
 }
 
-/// The automaton of a regular constraint, if it is small enough to be looked at.
+/// Returns the automaton of a regular constraint, if it is small enough to be drawn.
 fn automaton(grammar: &Grammar) -> Value {
     let limits = regular::Limits { states: 20 * STATES, steps: 100_000, bytes: 1 << 20 };
     let Some(dfa) = regular::automaton(grammar, &limits).ok().filter(|dfa| dfa.len() <= 1 + STATES) else {
@@ -142,10 +142,10 @@ fn automaton(grammar: &Grammar) -> Value {
     })
 }
 
-/// The first rules as text.
+/// Returns the first rules as text.
 fn rules(grammar: &Grammar) -> Value {
     let mut text = Bounded { text: String::new(), left: RULES * RULE_BYTES };
-    // It fails when there is enough.
+    // It fails when the limit is reached.
     let _ = write!(text, "{grammar}");
     let lines = text.text.lines().take(RULES);
     let rule = |line: &str| {
@@ -157,7 +157,7 @@ fn rules(grammar: &Grammar) -> Value {
     lines.filter_map(rule).collect()
 }
 
-/// A text that takes no more than so many bytes.
+/// A text with a maximum length in bytes.
 struct Bounded {
     text: String,
     left: usize,
@@ -171,7 +171,7 @@ impl Write for Bounded {
     }
 }
 
-/// The text in which places are counted.
+/// Returns the text that places refer to.
 fn source(constraint: &Constraint) -> &str {
     match constraint {
         Constraint::Regex(text)
@@ -185,7 +185,7 @@ fn source(constraint: &Constraint) -> &str {
     }
 }
 
-/// What is wrong, by its place.
+/// Returns all problems with their places.
 pub(crate) fn problems(error: &service::Error, source: &str) -> Vec<Value> {
     match error.refusal() {
         Some(Error::Source(diagnostics)) => diagnostics.iter().map(|one| diagnostic(one, source)).collect(),

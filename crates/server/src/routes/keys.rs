@@ -1,10 +1,11 @@
-//! Keys that stand twice in one object: which of the two is meant is anybody's guess.
+//! Finds keys that occur twice in one object, which is ambiguous.
 
 use std::collections::BTreeSet;
 
-/// A key, as it is written, that stands twice in one object of a JSON text. The text was read already, so that it is known to be JSON.
+/// Returns a key, in its original spelling, that occurs twice in one object of a JSON text. The text was parsed before,
+/// so it is known to be JSON.
 pub(super) fn twice(text: &[u8]) -> Option<String> {
-    // For each object that is open its keys, and `None` for each array.
+    // The keys of each open object, and `None` for each open array.
     let mut open: Vec<Option<BTreeSet<String>>> = Vec::new();
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
@@ -16,7 +17,7 @@ pub(super) fn twice(text: &[u8]) -> Option<String> {
                 let end = at + string_length(&text[at..]);
                 let is_key = text[end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
                 if let (true, Some(Some(keys))) = (is_key, open.last_mut()) {
-                    // The same key may be spelled in two ways.
+                    // The same key can be spelled in different ways.
                     let key: String = serde_json::from_slice(&text[at..end]).ok()?;
                     if keys.contains(&key) {
                         return Some(String::from_utf8_lossy(&text[at..end]).into_owned());
@@ -33,7 +34,7 @@ pub(super) fn twice(text: &[u8]) -> Option<String> {
     None
 }
 
-/// How long the string is that a text begins with, its quotes included.
+/// Returns the length of the string that a text begins with, including its quotes.
 fn string_length(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(&byte) = text.get(at) {

@@ -1,4 +1,4 @@
-//! The endpoints, a file each; `body` reads what is sent to them, and `keys` looks for keys that come twice.
+//! The endpoints, one file each. `body` reads request bodies, and `keys` looks for duplicate keys.
 
 mod body;
 pub(crate) mod chat;
@@ -26,7 +26,7 @@ use axum::{
 pub(crate) use crate::turns::{aside, in_turn};
 use crate::{error::ApiError, state::State};
 
-/// All endpoints. Those of the API are in the second router, which may want a key.
+/// Returns all endpoints. Those of the API are in the second router, which may require a key.
 pub(crate) fn all() -> (Router<Arc<State>>, Router<Arc<State>>) {
     let open = Router::new()
         .route("/", get(page::index))
@@ -45,7 +45,7 @@ pub(crate) fn all() -> (Router<Arc<State>>, Router<Arc<State>>) {
         .route("/v1/explain", post(explain::explain))
         .route("/v1/tokenize", post(tokens::tokenize))
         .route("/v1/detokenize", post(tokens::detokenize))
-        // Where other servers have them.
+        // The paths of other servers.
         .route("/generate", post(generate::sglang))
         .route("/completion", post(generate::llama_cpp))
         .route("/tokenize", post(tokens::tokenize))
@@ -55,7 +55,7 @@ pub(crate) fn all() -> (Router<Arc<State>>, Router<Arc<State>>) {
     (open, api)
 }
 
-/// The part of a path that names something.
+/// A parameter in a path.
 #[derive(Debug)]
 pub(crate) struct Name(pub(crate) String);
 
@@ -65,7 +65,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match Path::from_request_parts(parts, state).await {
             Ok(Path(name)) => Ok(Self(name)),
-            // Some bytes of it are no text.
+            // Some bytes of it are not UTF-8.
             Err(rejection) => {
                 let message = format!("the path names nothing: {}", rejection.body_text());
                 Err(ApiError::other(StatusCode::NOT_FOUND, "invalid_request_error", "unknown_url", message))
@@ -74,13 +74,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     }
 }
 
-/// What is not there.
+/// Handles an unknown path.
 pub(crate) async fn nowhere(method: Method, uri: Uri) -> ApiError {
     let message = format!("there is no {method} {}", uri.path());
     ApiError::other(StatusCode::NOT_FOUND, "invalid_request_error", "unknown_url", message)
 }
 
-/// What is there, but by another method.
+/// Handles a known path with another method.
 pub(crate) async fn not_so(method: Method, uri: Uri) -> ApiError {
     let message = format!("{} does not take {method}", uri.path());
     ApiError::other(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", "method_not_supported", message)

@@ -1,4 +1,4 @@
-//! `/v1/models`: what is served; `/props` and `/version`: the same for clients of llama.cpp and vLLM.
+//! `/v1/models`: the served model; `/props` and `/version`: the same for clients of llama.cpp and vLLM.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) async fn one(Extract(state): Extract<Arc<State>>, Name(id): Name) -> 
     Ok(Json(model(&state)))
 }
 
-/// What llama.cpp tells about a server.
+/// Returns what llama.cpp reports about a server.
 pub(crate) async fn props(Extract(state): Extract<Arc<State>>) -> Json {
     let engine = &state.engine;
     Json(json!({
@@ -33,7 +33,7 @@ pub(crate) async fn props(Extract(state): Extract<Arc<State>>) -> Json {
     }))
 }
 
-/// How tokens are chosen where a request does not say it.
+/// Returns how tokens are sampled unless a request says otherwise.
 fn params(sampling: &Sampling) -> Value {
     json!({
         "temperature": sampling.temperature,

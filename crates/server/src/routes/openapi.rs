@@ -1,6 +1,7 @@
-//! `/openapi.json`: the endpoints and the fields of their requests, for programs that make clients.
+//! `/openapi.json`: the endpoints and the fields of their requests, for programs that generate clients.
 //!
-//! It says what can be sent, with the ranges that are checked. Answers have the shapes of the APIs they come from, and are told by name only.
+//! It describes what can be sent, with the ranges that are checked. Responses have the formats of the original APIs,
+//! and are only mentioned by name.
 
 use maskwright::exact::MAX_TRIES;
 use serde_json::{Map, Value, json};
@@ -11,7 +12,7 @@ pub(crate) async fn document() -> Json {
     Json(all())
 }
 
-/// A field of a request: its name, its schema, and what it is for.
+/// A field of a request: its name, its schema, and its purpose.
 type Field = (&'static str, Value, &'static str);
 
 fn all() -> Value {
@@ -65,7 +66,7 @@ fn all() -> Value {
             "schemas": {"Error": error},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
-        // A key is only needed where the server was started with one.
+        // A key is only needed if the server was started with one.
         "security": [{}, {"key": []}],
     })
 }
@@ -103,7 +104,7 @@ fn gets() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
     ]
 }
 
-/// Path, summary, needed fields, all fields.
+/// Path, summary, required fields, all fields.
 type Post = (&'static str, &'static str, Vec<&'static str>, Vec<Field>);
 
 fn posts() -> Vec<Post> {
@@ -267,7 +268,7 @@ fn llama_cpp() -> Vec<Field> {
     fields
 }
 
-/// What the endpoints that generate have in common.
+/// Returns the fields that all generating endpoints share.
 fn shared() -> Vec<Field> {
     let mut fields =
         vec![("model", text(), ""), ("stream", flag(), "server-sent events"), ("maskwright", extras(), "")];
@@ -295,7 +296,7 @@ fn choosing() -> Vec<Field> {
     ]
 }
 
-/// An answer has one constraint.
+/// Returns the fields for constraints. An answer has one constraint.
 fn constraints() -> Vec<Field> {
     let mut fields = vec![
         (

@@ -1,4 +1,4 @@
-//! The page at `/`, and its files: everything in the folder `page`, built into the program.
+//! The page at `/`, and its files: the content of the folder `page`, embedded in the program.
 
 use axum::{
     http::{HeaderName, StatusCode, header},
@@ -16,7 +16,7 @@ struct File {
 
 include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
-/// The page asks nobody but this server, runs nothing but its own files, and nobody may frame it.
+/// The page only contacts this server, only runs its own files, and cannot be framed.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

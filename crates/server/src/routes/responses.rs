@@ -1,4 +1,5 @@
-//! `/v1/responses`: the newer API of `OpenAI`. Responses are kept for a while, so that another can go on from one ([`stored`](crate::stored)).
+//! `/v1/responses`: the newer API of `OpenAI`. Responses are kept for a while, so that a later request can continue
+//! from one ([`stored`](crate::stored)).
 
 use std::{mem, sync::Arc};
 
@@ -117,7 +118,7 @@ pub(crate) async fn create(
     if is_streamed {
         return Ok(sse::respond(answers, responding));
     }
-    // The whole response is what its stream would have led to.
+    // The whole response is the same as the result of its stream, whose events are dropped here.
     let mut unheard = Told::default();
     while let Some(event) = answers.next().await {
         responding.event(event?, &mut unheard);
@@ -130,7 +131,7 @@ pub(crate) async fn create(
     Ok(noted(Json(whole).into_response(), &answers.warnings, is_squeezed))
 }
 
-/// A response that was kept.
+/// Returns a stored response.
 pub(crate) async fn one(
     Extract(state): Extract<Arc<State>>,
     Name(id): Name,
@@ -140,7 +141,7 @@ pub(crate) async fn one(
     state.stored.body(&id, owner).map(Json).ok_or_else(|| not_there(StatusCode::NOT_FOUND, "id"))
 }
 
-/// Forgets a response.
+/// Deletes a stored response.
 pub(crate) async fn delete(
     Extract(state): Extract<Arc<State>>,
     Name(id): Name,
@@ -152,11 +153,11 @@ pub(crate) async fn delete(
     Ok(Json(json!({"id": id, "object": "response", "deleted": true})))
 }
 
-/// What a request says about responses that are kept: that before it, and its own.
+/// The options of a request about stored responses: the previous one, and whether to store its own.
 struct Kept {
     previous: Option<String>,
     before: Vec<Value>,
-    /// Who may go on from this response, if anybody.
+    /// Who may continue from this response; `None` if it is not stored.
     owner: Option<Owner>,
 }
 
@@ -187,7 +188,7 @@ fn not_there(status: StatusCode, param: &str) -> ApiError {
     ApiError { param: Some(param.into()), ..error }
 }
 
-/// `text.format`, and what is told about it.
+/// Reads `text.format`, and returns how to repeat it.
 fn format(body: &mut Fields) -> Result<(Option<Fields>, Value)> {
     let plain = json!({"type": "text"});
     let Some(mut text) = body.object("text")? else { return Ok((None, plain)) };
@@ -226,7 +227,7 @@ fn unsupported(body: &mut Fields) -> Result<()> {
     chat::common(body)
 }
 
-/// What of a request is repeated in its response.
+/// The fields of a request that its response repeats.
 struct Echo {
     instructions: Option<String>,
     format: Value,
@@ -253,7 +254,7 @@ struct Responding {
     wants_logprobs: bool,
     extras: Extras,
     echo: Echo,
-    /// For whom the response is kept, and the conversation before it.
+    /// The owner of the response, and the conversation before it, if it is stored.
     keep: Option<(Owner, Vec<Value>)>,
 }
 
@@ -262,7 +263,7 @@ impl Responding {
         self.answer.is_cut()
     }
 
-    /// The response, once its last item is closed.
+    /// Returns the response after its last item is closed.
     fn whole(&self) -> Value {
         let mut body = self.body(if self.is_cut() { "incomplete" } else { "completed" });
         body["output"] = self.items.done.clone().into();
@@ -289,16 +290,16 @@ impl Responding {
         body
     }
 
-    /// Keeps the whole response, so that another can go on from it.
+    /// Stores the whole response, so that a later request can continue from it.
     fn keep(&mut self, whole: &Value) {
         let Some((owner, messages)) = self.keep.take() else { return };
-        // The items are our own, and none of them is unknown.
+        // The items are our own, so none of them is unknown.
         if let Ok(messages) = messages::responses(whole["output"].clone(), messages) {
             self.state.stored.put(&self.id, owner, messages, whole.clone());
         }
     }
 
-    /// Everything but the answer.
+    /// Returns everything except the answer.
     fn body(&self, status: &str) -> Value {
         let Echo { instructions, format, metadata, user, choosing, tools, tool_choice, .. } = &self.echo;
         let Echo { is_parallel, previous, effort, is_kept, .. } = &self.echo;
@@ -331,7 +332,7 @@ impl Responding {
         })
     }
 
-    /// Of the tokens from this one on.
+    /// Returns the log-probabilities of the tokens from this index on.
     fn logprobs(&self, from: usize) -> Value {
         let tokens = self.answer.tokens.get(from..).unwrap_or_default();
         if !self.wants_logprobs {
@@ -353,7 +354,7 @@ impl Protocol for Responding {
         for part in self.answer.take(event.what) {
             match part {
                 Part::Text(text) => {
-                    // The tokens of an event are told once.
+                    // The tokens of an event are sent only once.
                     let logprobs = self.logprobs(known);
                     known = usize::MAX;
                     self.items.text(&text, logprobs, told);

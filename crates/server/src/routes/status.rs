@@ -1,4 +1,4 @@
-//! `/health` and `/metrics`: how the server is doing.
+//! `/health` and `/metrics`: the state of the server.
 
 use std::sync::Arc;
 

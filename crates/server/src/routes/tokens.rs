@@ -1,4 +1,4 @@
-//! `/v1/tokenize` and `/v1/detokenize`: text to tokens and back.
+//! `/v1/tokenize` and `/v1/detokenize`: convert text to tokens and back.
 //!
 //! ```text
 //! {"text": "Hello"}          → {"tokens": [19556], "count": 1, "texts": ["Hello"], "max_model_len": 8192}
@@ -23,7 +23,7 @@ use crate::{
 
 pub(crate) async fn tokenize(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Json> {
     state.engine.check_name(body.text("model")?.as_deref())?;
-    // The words of vLLM and llama.cpp.
+    // The field names of vLLM and llama.cpp.
     let mut plain = None;
     for name in ["text", "prompt", "content"] {
         if let Some(text) = body.text(name)?
@@ -79,7 +79,7 @@ pub(crate) async fn detokenize(Extract(state): Extract<Arc<State>>, Body(mut bod
     Ok(Json(json!({"text": text, "prompt": text, "content": text})))
 }
 
-/// Numbers of tokens.
+/// Reads token ids.
 pub(crate) fn tokens(list: &[Value], path: &str, size: usize) -> Result<Vec<TokenId>> {
     let token = |(i, item): (usize, &Value)| {
         let path = format!("{path}[{i}]");

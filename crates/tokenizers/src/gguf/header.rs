@@ -1,4 +1,4 @@
-//! What stands at the beginning of a GGUF file: metadata, and where its tensors are.
+//! The header of a GGUF file: metadata, and the positions of its tensors.
 //!
 //! ```text
 //! "GGUF"  version u32  tensors u64  entries u64
@@ -7,8 +7,8 @@
 //! padding to a multiple of general.alignment, then the data; offsets count from there
 //! ```
 //!
-//! Whoever reads names the entries to keep; the others are skipped without being held. Every length is checked against
-//! a limit before anything of that length is read, and memory grows only with what the file really has.
+//! The caller selects the entries to keep; the others are skipped without being stored. Every length is checked against
+//! a limit before anything of that length is read, and memory only grows with the actual content of the file.
 
 use std::{
     collections::HashMap,
@@ -17,44 +17,44 @@ use std::{
 
 use crate::{Error, Format};
 
-/// How a GGUF file begins.
+/// The magic number of a GGUF file.
 pub const MAGIC: &[u8] = b"GGUF";
 
-/// The most bytes that a string of the metadata may have.
+/// The maximum length of a string in the metadata, in bytes.
 const MAX_STRING: u64 = 1 << 24;
-/// The most elements of an array, and the most entries.
+/// The maximum number of elements of an array, and of entries.
 const MAX_COUNT: u64 = 1 << 24;
-/// The most tensors; the largest models have a few thousand.
+/// The maximum number of tensors; the largest models have a few thousand.
 const MAX_TENSORS: u64 = 1 << 16;
-/// The most bytes of metadata that are read.
+/// The maximum number of bytes of metadata that are read.
 const MAX_METADATA: u64 = 1 << 29;
 
-/// The metadata that was kept, and where the tensors are.
+/// The selected metadata, and the positions of the tensors.
 #[derive(Debug)]
 pub struct Header {
-    /// The entries that were kept.
+    /// The selected entries.
     pub metadata: Metadata,
     /// The tensors, in the order of the file.
     pub tensors: Vec<TensorEntry>,
-    /// Where in the file the data of the tensors begins.
+    /// The offset in the file at which the data of the tensors begins.
     pub data: u64,
 }
 
-/// Where a tensor is, and of what kind.
+/// The position and the type of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorEntry {
     /// Its name.
     pub name: String,
     /// Its sizes, the one that varies fastest first.
     pub sizes: Vec<u64>,
-    /// The number of its type, as ggml counts them.
+    /// The id of its type in ggml.
     pub kind: u32,
-    /// Where its data begins, counted from [`Header::data`].
+    /// The offset of its data, relative to [`Header::data`].
     pub offset: u64,
 }
 
 impl Header {
-    /// Reads the beginning of a GGUF file, keeping the entries whose key is wanted.
+    /// Reads the beginning of a GGUF file, and keeps the entries for which `keep` returns `true`.
     pub fn read(source: impl Read, keep: impl Fn(&str) -> bool) -> Result<Self, Error> {
         let malformed = |reason: String| Error::malformed(Format::Gguf, reason);
         let mut reader = Reader::new(source);
@@ -70,7 +70,7 @@ impl Header {
     }
 }
 
-/// The metadata alone.
+/// Reads only the metadata.
 pub(super) fn metadata(source: impl Read, keep: impl Fn(&str) -> bool) -> Result<Metadata, Error> {
     let (_, metadata) =
         Reader::new(source).metadata(keep).map_err(|reason| Error::malformed(Format::Gguf, reason))?;
@@ -79,7 +79,7 @@ pub(super) fn metadata(source: impl Read, keep: impl Fn(&str) -> bool) -> Result
 
 const ALIGNMENT: &str = "general.alignment";
 
-/// Entries by their keys.
+/// Entries by key.
 #[derive(Debug, Default)]
 pub struct Metadata(HashMap<String, Value>);
 
@@ -92,17 +92,17 @@ enum Value {
 }
 
 impl Metadata {
-    /// A number or a truth value, if the entry is there and is one.
+    /// Returns a number or boolean, if the entry exists and has that type.
     pub fn number(&self, key: &str) -> Option<f64> {
         if let Value::Number(number) = self.0.get(key)? { Some(*number) } else { None }
     }
 
-    /// A text, if the entry is there and is one.
+    /// Returns a text, if the entry exists and is one.
     pub fn text(&self, key: &str) -> Option<&str> {
         if let Value::Text(text) = self.0.get(key)? { Some(text) } else { None }
     }
 
-    /// How many elements an array has, if the entry is there and is one.
+    /// Returns the number of elements of an array, if the entry exists and is one.
     pub fn array_len(&self, key: &str) -> Option<usize> {
         match self.0.get(key)? {
             Value::Numbers(numbers) => Some(numbers.len()),
@@ -123,7 +123,7 @@ impl Metadata {
         if let Value::Numbers(numbers) = self.0.remove(key)? { Some(numbers) } else { None }
     }
 
-    /// The id of a token.
+    /// Returns the id of a token.
     pub(super) fn id(&self, key: &str) -> Option<u32> {
         // Negative ids and the largest one mean that there is no such token.
         u32::try_from(self.number(key)? as i64).ok().filter(|&id| id != u32::MAX)
@@ -132,7 +132,7 @@ impl Metadata {
 
 struct Reader<R> {
     source: R,
-    /// How many bytes were read.
+    /// The number of bytes that were read.
     position: u64,
 }
 
@@ -143,7 +143,7 @@ impl<R: Read> Reader<BufReader<std::io::Take<R>>> {
 }
 
 impl<R: Read> Reader<R> {
-    /// The number of tensors, and the entries that are wanted.
+    /// Returns the number of tensors, and the selected entries.
     fn metadata(&mut self, keep: impl Fn(&str) -> bool) -> Result<(u64, Metadata), String> {
         if self.array::<4>()? != *MAGIC {
             return Err("it does not begin with GGUF".into());
@@ -183,7 +183,7 @@ impl<R: Read> Reader<R> {
         Ok(tensors)
     }
 
-    /// Reads a value; `None` if it is not kept.
+    /// Reads a value; returns `None` if it is not kept.
     fn value(&mut self, kind: u32, keep: bool) -> Result<Option<Value>, String> {
         Ok(match kind {
             STRING => {
@@ -226,7 +226,7 @@ impl<R: Read> Reader<R> {
         Ok(keep.then_some(Value::Numbers(numbers)))
     }
 
-    /// A number of any width; all that occur in a tokenizer are exact as f64.
+    /// Reads a number of any width; all that occur in a tokenizer are exact as f64.
     #[expect(clippy::cast_precision_loss, reason = "ids, types and scores are far below 2^53")]
     fn number(&mut self, kind: u32) -> Result<f64, String> {
         Ok(match kind {

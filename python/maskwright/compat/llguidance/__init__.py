@@ -1,4 +1,4 @@
-"""The calls of llguidance that servers use.
+"""The interface of llguidance that servers use.
 
 >>> import maskwright.compat.llguidance as llguidance
 >>> tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(llguidance.PlainTokenizer([b"yes", b"no", b"<end>"], 2)))
@@ -6,11 +6,14 @@
 >>> matcher.consume_token(0), matcher.is_accepting(), matcher.is_stopped()
 (True, True, True)
 
-As there, a matcher raises nothing for wrong grammars and tokens: it has an error from then on, and ``get_error`` tells it. The submodules ``hf``, ``tiktoken``, ``llamacpp``, ``numpy``,
-``torch`` and ``mlx`` have the functions that llguidance has in those.
+As in llguidance, a matcher raises no exception for invalid grammars and tokens: it enters an error state, which
+``get_error`` returns. The submodules ``hf``, ``tiktoken``, ``llamacpp``, ``numpy``, ``torch`` and ``mlx`` have the
+functions of llguidance's submodules.
 
-What differs by design: schemas are enforced exactly; white space is limited to 64 characters in one place; grammars that are called by name (``@name``)
-are of Lark or JSON schemas; ``get_captures`` reads the text again, and tells one reading of it; ``LLInterpreter`` tells no progress and heals no prompt; slices, limits and log levels are accepted and of no effect.
+Deliberate differences: schemas are enforced exactly; white space is limited to 64 characters in one place; grammars
+that are called by name (``@name``) must be Lark or JSON schemas; ``get_captures`` parses the text again, and returns
+one parse of it; ``LLInterpreter`` reports no progress and does not heal prompts; slices, limits and log levels are
+accepted but have no effect.
 """
 
 from ... import __version__
@@ -42,5 +45,5 @@ __all__ = [
 
 
 def get_version() -> str:
-    """Which engine this is."""
+    """Returns the name and version of this engine."""
     return f"maskwright@{__version__}"

@@ -1,4 +1,4 @@
-"""Many matchers at once, in the words of llguidance."""
+"""Batches of matchers with the interface of llguidance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._matcher import LLMatcher, at_address
 
 
 class LLExecutor:
-    """Fills and advances many matchers, on so many threads."""
+    """Fills and advances many matchers on several threads."""
 
     def __init__(self, num_threads: int | None = None) -> None:
         self._threads = num_threads
@@ -22,7 +22,8 @@ class LLExecutor:
         one_mask_bytes: int,
         trg_batch_size: int,
     ) -> None:
-        """Writes the masks of many matchers to an address, a row each. Whoever calls this vouches for it."""
+        """Writes the masks of many matchers to an address, one row each. The caller guarantees that the memory is
+        valid."""
         _check(interpreters, 2)
         _check_place(interpreters, trg_ptr, one_mask_bytes, trg_batch_size)
         words = at_address(trg_ptr, one_mask_bytes * trg_batch_size)
@@ -40,8 +41,8 @@ class LLExecutor:
         one_mask_bytes: int,
         trg_batch_size: int,
     ) -> None:
-        """The same with guessed tokens: the rows behind a matcher's own are the masks behind its tokens, as far as they may come. The others are left
-        as they are."""
+        """Does the same for matchers with guessed tokens: the rows after a matcher's own row are the masks after
+        each of its tokens, as far as these are allowed. Rows of further tokens are not changed."""
         _check(interpreters, 3)
         _check_place(interpreters, trg_ptr, one_mask_bytes, trg_batch_size)
         for matcher, row, draft in interpreters:
@@ -51,7 +52,7 @@ class LLExecutor:
             matcher.unsafe_compute_mask_ptr_with_draft_token(trg_ptr + row * one_mask_bytes, one_mask_bytes, draft)
 
     def consume_token_par(self, matchers_and_tokens: Sequence[tuple[LLMatcher, int]]) -> list[bool]:
-        """Gives each matcher its token."""
+        """Makes each matcher accept its token."""
         _check(matchers_and_tokens, 2)
         for _, token in matchers_and_tokens:
             if not isinstance(token, int):
@@ -60,7 +61,7 @@ class LLExecutor:
 
 
 def _check(entries: Sequence[tuple[Any, ...]], length: int) -> None:
-    """Tuples that begin with a matcher, each with another one."""
+    """Checks for tuples that begin with a matcher, each with a different one."""
     if not entries:
         raise ValueError("No matchers are given")
     seen: set[int] = set()
@@ -78,7 +79,7 @@ def _check(entries: Sequence[tuple[Any, ...]], length: int) -> None:
 
 
 def _check_place(entries: Sequence[tuple[Any, ...]], pointer: int, bytes_each: int, rows: int) -> None:
-    """Whether the rows lie in the buffer, and are as long as the masks."""
+    """Checks that the rows are inside the buffer, and as long as the masks."""
     if any(not 0 <= entry[1] < rows for entry in entries):
         raise ValueError(f"Target index out of bounds: there are {rows} rows")
     if pointer == 0:

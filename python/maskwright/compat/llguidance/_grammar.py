@@ -1,4 +1,4 @@
-"""Grammars in the words of llguidance: Lark text, or JSON with a list of one grammar."""
+"""Grammars in the notation of llguidance: Lark text, or JSON with a list of grammars."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GrammarFormat = Literal["lark", "gbnf", "ebnf", "cfg", "grammar", "json_schema",
 
 
 def read_grammar(text: str) -> Constraint:
-    """The constraint that a grammar stands for."""
+    """Converts a grammar to a constraint."""
     if not text.lstrip().startswith("{"):
         return lark(text, ignored_first=False)
     grammar = json.loads(text)
@@ -25,7 +25,7 @@ def read_grammar(text: str) -> Constraint:
         raise ConstraintError("`max_tokens` of a grammar is not offered; limit the number of tokens where they are sampled")
     one, *others = grammars
     if one.get("lark_grammar") is not None:
-        # The first is the one that is meant, and may call the others by their names.
+        # The first one is the grammar itself, and may call the others by name.
         named = {other.get("name"): _other(other) for other in others}
         return lark(one["lark_grammar"], grammars=named, ignored_first=False)
     if others:
@@ -39,7 +39,7 @@ def read_grammar(text: str) -> Constraint:
 
 
 def _other(grammar: dict[str, Any]) -> Any:
-    """A grammar that is called by its name."""
+    """Converts a grammar that is called by name."""
     if not isinstance(grammar.get("name"), str):
         raise ConstraintError("each grammar behind the first needs a `name`")
     if grammar.get("lark_grammar") is not None:
@@ -50,7 +50,7 @@ def _other(grammar: dict[str, Any]) -> Any:
 
 
 def _named(key: str, constraint: Constraint) -> Constraint:
-    """What is wrong with a regular expression is said to be so."""
+    """Marks errors of a regular expression as such."""
     if key == "regex":
         try:
             constraint.check()
@@ -67,13 +67,13 @@ def _schema(schema: Any) -> Constraint:
 
 
 def one_grammar(name: str, key: str, value: Any) -> str:
-    """A list of one grammar, as JSON."""
+    """Returns a list of one grammar, as JSON."""
     return json.dumps({"grammars": [{"name": name, key: value}]}, ensure_ascii=False)
 
 
 def grammar_from(format: GrammarFormat, text: str) -> str:
-    """A grammar of a text in one of the formats ``lark``, ``gbnf``, ``ebnf``, ``cfg``, ``grammar``, ``json_schema``, ``json``, ``regex``, ``choice`` and
-    ``llguidance``."""
+    """Converts a text in one of the formats ``lark``, ``gbnf``, ``ebnf``, ``cfg``, ``grammar``, ``json_schema``,
+    ``json``, ``regex``, ``choice`` and ``llguidance`` to a grammar."""
     from ._matcher import LLMatcher
 
     if format == "lark":
@@ -96,7 +96,8 @@ _ASCII = {"d": "[0-9]", "w": "[0-9a-zA-Z_]", "s": r"[ \t\n\r\f\v]"}
 
 
 def regex_to_lark(regex: str, use_ascii: str = "") -> str:
-    r"""A pattern as it stands between slashes in a Lark grammar. ``use_ascii`` names the classes – ``d``, ``w``, ``s`` – that are to be those of ASCII.
+    r"""Converts a pattern to the form between slashes in a Lark grammar. ``use_ascii`` names the classes – ``d``,
+    ``w``, ``s`` – that match only ASCII.
 
     >>> regex_to_lark("a/b\n")
     'a\\/b\\n'
@@ -127,7 +128,8 @@ def regex_to_lark(regex: str, use_ascii: str = "") -> str:
 
 @dataclass(kw_only=True)
 class StructTag:
-    """A tag in the middle of free text: the trigger that ends the text, what begins the tag, the grammar of its content, what ends it."""
+    """A tag inside free text: the trigger that ends the text, the begin of the tag, the grammar of its content, and
+    its end."""
 
     trigger: str
     begin: str
@@ -140,7 +142,8 @@ class StructTag:
 
     @staticmethod
     def to_grammar(tags: Sequence[StructTag], *, assume_special: bool = True, text_regex: str = r"(.|\n)*") -> str:
-        """One grammar of text with these tags in it. With ``assume_special``, a trigger such as ``<|tool|>`` is the special token of that name, and what only reads like it is text."""
+        """Returns one grammar for text with these tags in it. With ``assume_special``, a trigger such as
+        ``<|tool|>`` is the special token of that name, and ordinary characters that spell it are text."""
         assert len(tags) > 0, "tags must not be empty"
         assert "/" not in text_regex, "text_regex must not contain /"
         triggers = list(dict.fromkeys(tag.trigger for tag in tags))
@@ -157,7 +160,7 @@ class StructTag:
 
 
 def _body(tag: StructTag, named: dict[str, str]) -> str:
-    """What follows the trigger of a tag. A grammar of Lark is called by a name."""
+    """Returns what follows the trigger of a tag. A Lark grammar is called by name."""
     if isinstance(tag.grammar, dict):
         content = "%json " + json.dumps(tag.grammar)
     elif tag.grammar.lstrip().startswith("{"):
@@ -170,7 +173,7 @@ def _body(tag: StructTag, named: dict[str, str]) -> str:
 
 
 class _TextCompiler:
-    """Makes a grammar of a text, and checks it."""
+    """Converts a text to a grammar, and checks it."""
 
     def _grammar(self, text: str) -> str:
         raise NotImplementedError
@@ -186,10 +189,10 @@ class _TextCompiler:
 
 
 class LarkCompiler(_TextCompiler):
-    """Lark grammars."""
+    """Compiles Lark grammars."""
 
     def compile(self, lark: str, check: bool = True) -> str:
-        """The grammar; raises ``ValueError`` if it is wrong."""
+        """Returns the grammar; raises ``ValueError`` if it is invalid."""
         return self._compile(lark, check)
 
     def _grammar(self, text: str) -> str:
@@ -197,10 +200,10 @@ class LarkCompiler(_TextCompiler):
 
 
 class RegexCompiler(_TextCompiler):
-    """Regular expressions."""
+    """Compiles regular expressions."""
 
     def compile(self, regex: str, check: bool = True) -> str:
-        """The grammar; raises ``ValueError`` if it is wrong."""
+        """Returns the grammar; raises ``ValueError`` if it is invalid."""
         return self._compile(regex, check)
 
     def _grammar(self, text: str) -> str:
@@ -208,7 +211,7 @@ class RegexCompiler(_TextCompiler):
 
 
 class JsonCompiler(_TextCompiler):
-    """Schemas, with options."""
+    """Compiles JSON schemas, with options."""
 
     def __init__(
         self,
@@ -223,13 +226,13 @@ class JsonCompiler(_TextCompiler):
         self._options["whitespace_pattern"] = whitespace_pattern
         if separators is not None:
             self._options["item_separator"], self._options["key_separator"] = separators
-        # Which escapes a string may have is not offered, and asking for it is an error of the grammar.
+        # Restricting the escapes in strings is not supported; the option makes the grammar invalid.
         self._options["json_allowed_escapes"] = json_allowed_escapes
         if json_allow_general_unicode_escapes:
             self._options["json_allow_general_unicode_escapes"] = True
 
     def compile(self, schema: str, check: bool = True) -> str:
-        """The grammar; raises ``ValueError`` if it is wrong."""
+        """Returns the grammar; raises ``ValueError`` if it is invalid."""
         return self._compile(schema, check)
 
     def _grammar(self, text: str) -> str:

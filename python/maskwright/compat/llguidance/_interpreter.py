@@ -1,4 +1,4 @@
-"""The older interface of llguidance: masks, and tokens that are committed."""
+"""The older interface of llguidance: computing masks and committing tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._tokenizer import LLTokenizer
 
 
 class LLInterpreter:
-    """One text being written. What must come anyway is handed over with the token before it."""
+    """The state of one text. Forced tokens are returned together with the token before them."""
 
     def __init__(
         self,
@@ -30,17 +30,17 @@ class LLInterpreter:
         self.log_level = log_level
 
     def deep_copy(self) -> LLInterpreter:
-        """An independent interpreter at the same place."""
+        """Returns an independent interpreter in the same state."""
         made = LLInterpreter.__new__(LLInterpreter)
         made.__dict__.update(self.__dict__)
         made._inner, made._prompt = self._inner.deep_copy(), list(self._prompt)
         return made
 
     def start_without_prompt(self) -> None:
-        """There is no prompt."""
+        """Starts without a prompt."""
 
     def process_prompt(self, prompt: Sequence[int]) -> list[int]:
-        """The prompt with what must follow it."""
+        """Returns the prompt, followed by the tokens that must come next."""
         self._prompt = list(prompt)
         return self._prompt + self._jump()
 
@@ -53,30 +53,31 @@ class LLInterpreter:
         return self._inner.is_stopped()
 
     def stop_reason(self) -> str:
-        """Why nothing can follow."""
+        """Returns the reason why nothing can follow."""
         return self._inner.stop_reason()
 
     def validate_tokens_raw(self, tokens: Sequence[int]) -> int:
-        """How many of these tokens could be taken one after the other."""
+        """Returns how many of these tokens could be accepted one after the other."""
         return self._inner.validate_tokens(tokens)
 
     def compute_mask(self) -> tuple[bytes | None, str]:
-        """The mask, a byte for each token, and whether to stop."""
+        """Returns the mask, one byte for each token, and whether to stop."""
         stopped = self.has_pending_stop()
         return (None if stopped else self._inner.compute_logit_bias()), _told(stopped)
 
     def compute_mask_into(self, trg: bytearray) -> str:
-        """Writes the mask, a bit for each token."""
+        """Writes the mask, one bit for each token."""
         self._inner._fill(trg)
         return _told(self.has_pending_stop())
 
     def unsafe_compute_mask_ptr(self, trg_ptr: int, trg_bytes: int) -> str:
-        """The same to an address."""
+        """Writes the mask to an address."""
         self._inner._fill(at_address(trg_ptr, trg_bytes))
         return _told(self.has_pending_stop())
 
     def commit_token(self, sampled_token: int | None) -> tuple[int, list[int]]:
-        """Takes a token. Returns how many to take back, which is none, and the tokens to append: this one and what must follow it."""
+        """Accepts a token. Returns the number of tokens to remove, always 0, and the tokens to append: this one and
+        those that must follow."""
         if sampled_token is None:
             if not self.has_pending_stop():
                 raise ValueError("sampled_token is required when mask was present")

@@ -1,4 +1,4 @@
-"""Limits in the words of llguidance."""
+"""The limits of llguidance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _DEFAULTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class LLParserLimits:
-    """Limits of llguidance's parser. This engine counts other things, so they are kept and of no effect: what bounds a mask here is ``mask_steps`` of ``maskwright.Compiler``."""
+    """Limits of llguidance's parser. This engine counts other things, so they are stored but have no effect. Use
+    ``mask_steps`` of ``maskwright.Compiler`` to limit the work for a mask."""
 
     max_items_in_row: int | None = None
     initial_lexer_fuel: int | None = None

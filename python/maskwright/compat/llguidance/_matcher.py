@@ -1,4 +1,4 @@
-"""Matchers in the words of llguidance: nothing raises, and errors stay."""
+"""Matchers with the interface of llguidance: no exceptions, and errors persist."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ._tokenizer import LLTokenizer
 
 T = TypeVar("T")
 
-#: What is said of a grammar that asks for special tokens if there is no tokenizer to look for them.
+#: The message for a grammar that requires special tokens if there is no tokenizer to look them up.
 _NO_TOKENIZER = "no tokenizer - can't validate the tokens that the grammar asks for"
 
 
 class LLMatcher:
-    """One text being written. What goes wrong is told by ``get_error``, and stays."""
+    """The state of one text. ``get_error`` returns an error, which persists."""
 
     def __init__(self, tokenizer: LLTokenizer, grammar: str, *, log_level: int = 1, limits: Any = None) -> None:
         self._tokenizer, self._error, self._refused = tokenizer, "", False
@@ -42,7 +42,8 @@ class LLMatcher:
         defaults: Mapping[str, Any] | None = None,
         overrides: Mapping[str, Any] | None = None,
     ) -> str:
-        """A grammar of a schema. Options are taken from the defaults, then from ``x-guidance`` in the schema, then from the overrides."""
+        """Returns a grammar for a schema. Options are taken from the defaults, then from ``x-guidance`` in the
+        schema, then from the overrides."""
         known = json.loads(schema) if isinstance(schema, str) else schema
         if not isinstance(known, dict):
             raise ValueError("a schema must be a JSON object")
@@ -51,17 +52,17 @@ class LLMatcher:
 
     @staticmethod
     def grammar_from_lark(lark: str) -> str:
-        """A grammar of a Lark grammar."""
+        """Returns a grammar for a Lark grammar."""
         return lark
 
     @staticmethod
     def grammar_from_regex(regex: str) -> str:
-        """A grammar of a regular expression."""
+        """Returns a grammar for a regular expression."""
         return one_grammar("regex", "regex", regex)
 
     @staticmethod
     def validate_grammar(grammar: str, tokenizer: LLTokenizer | None = None, *, limits: Any = None) -> str:
-        """What is wrong with a grammar, or nothing; warnings begin with ``WARNING``."""
+        """Returns the error of a grammar, or an empty string; warnings begin with ``WARNING``."""
         is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar, tokenizer)
         text = "\n".join(message for message in messages if message != _NO_TOKENIZER)
         return text if is_error or not text else f"WARNING: {text}"
@@ -70,7 +71,7 @@ class LLMatcher:
     def validate_grammar_with_warnings(
         grammar: str, tokenizer: LLTokenizer | None = None, *, limits: Any = None
     ) -> tuple[bool, list[str]]:
-        """Whether a grammar is wrong, and the error or the warnings."""
+        """Returns whether a grammar is invalid, and the error or the warnings."""
         constraint: Constraint | None = None
         try:
             constraint = read_grammar(grammar)
@@ -78,7 +79,7 @@ class LLMatcher:
                 tokenizer._compiler.compile(constraint)
                 return False, constraint.check(tokenizer.vocabulary)[1]
             warnings = constraint.check()[1]
-            # A small vocabulary finds out what only compiling finds out, but for tokens that it does not have.
+            # Compiling for a small vocabulary finds all other errors, except tokens that it does not have.
             try:
                 Compiler(Vocabulary.from_tokens([bytes([byte]) for byte in range(255)])).compile(constraint)
             except ConstraintError as error:
@@ -90,19 +91,19 @@ class LLMatcher:
             return True, [_told(error, constraint)]
 
     def is_error(self) -> bool:
-        """Whether something went wrong."""
+        """Whether an error occurred."""
         return bool(self._error)
 
     def get_error(self) -> str:
-        """What went wrong."""
+        """Returns the error."""
         return self._error
 
     def get_grammar_warnings(self) -> list[str]:
-        """Warnings about the grammar."""
+        """Returns the warnings about the grammar."""
         return list(self._warnings)
 
     def deep_copy(self) -> LLMatcher:
-        """An independent matcher at the same place."""
+        """Returns an independent matcher in the same state."""
         made = LLMatcher.__new__(LLMatcher)
         made.__dict__.update(self.__dict__)
         made._tokens = list(self._tokens)
@@ -114,11 +115,11 @@ class LLMatcher:
         return self._ask(lambda matcher: matcher.is_accepting(), False)
 
     def is_stopped(self) -> bool:
-        """Whether nothing but the end can follow, or something went wrong."""
+        """Whether only the end can follow, or an error occurred."""
         return self._ask(lambda matcher: matcher.is_stopped(), True)
 
     def stop_reason(self) -> str:
-        """Why nothing can follow."""
+        """Returns the reason why nothing can follow."""
         if self._error:
             return "InternalError"
         if not self.is_stopped():
@@ -134,12 +135,12 @@ class LLMatcher:
         return True
 
     def reset(self) -> bool:
-        """Back to the beginning. An error stays."""
+        """Returns to the beginning. An error persists."""
         self._tokens.clear()
         return self._act(lambda matcher: matcher.reset())
 
     def consume_token(self, sampled_token: int) -> bool:
-        """Takes a token; a wrong one is an error that stays."""
+        """Accepts a token; one that is not allowed is an error that persists."""
         had_error = bool(self._error)
         if not self._act(lambda matcher: matcher.accept(sampled_token)):
             if not had_error and self._refused:
@@ -153,58 +154,61 @@ class LLMatcher:
         return True
 
     def consume_tokens(self, tokens: Sequence[int]) -> bool:
-        """Takes tokens one after the other."""
+        """Accepts tokens one after the other."""
         return all(self.consume_token(token) for token in tokens)
 
     def try_consume_tokens(self, tokens: Sequence[int]) -> int:
-        """Takes tokens as long as they may come; returns how many. No error arises."""
+        """Accepts tokens as long as they are allowed; returns how many. This is never an error."""
         taken = self._ask(lambda matcher: matcher.accept_all(tokens), 0)
         self._tokens.extend(list(tokens)[:taken])
         return taken
 
     def get_captures(self) -> list[tuple[str, bytes]]:
-        """What rules with a capture have matched, in the order in which they ended. The text is read again for it, so it is not for every token."""
+        """Returns what rules with a capture have matched, in the order in which they ended. It parses the text
+        again, so do not call it for every token."""
         if self._constraint is None or self._matcher is None:
             return []
         return captures(self._tokenizer._compiler, self._constraint, self._tokens)
 
     def get_capture(self, name: str) -> bytes | None:
-        """The last text of that capture."""
+        """Returns the last text of that capture."""
         found = [text for known, text in self.get_captures() if known == name]
         return found[-1] if found else None
 
     def validate_tokens(self, tokens: Sequence[int]) -> int:
-        """How many of these tokens could be taken one after the other. One that does not exist is an error, as with the original."""
+        """Returns how many of these tokens could be accepted one after the other. A token that does not exist is an
+        error, as in the original."""
         wrong = next((token for token in tokens if not 0 <= token < self._tokenizer.vocab_size), None)
         if wrong is not None and not self._error:
             self._error = f"token {wrong} is out of range; there are {self._tokenizer.vocab_size} tokens"
         return self._ask(lambda matcher: matcher.validate(tokens), 0)
 
     def compute_ff_bytes(self) -> bytes:
-        """The bytes that must come next."""
+        """Returns the bytes that must come next."""
         return self._ask(lambda matcher: matcher.forced_bytes(), b"")
 
     def compute_ff_tokens(self) -> list[int]:
-        """The tokens that must come next, as the tokenizer itself would cut them."""
+        """Returns the tokens that must come next, split as the tokenizer itself would."""
         return self._ask(lambda matcher: forced(matcher, self._tokenizer, self._tokens), [])
 
     def compute_bitmask(self) -> bytes:
-        """The mask, a bit for each token."""
+        """Returns the mask, one bit for each token."""
         mask = bytearray(4 * self._tokenizer.vocabulary.words)
         self._fill(mask)
         return bytes(mask)
 
     def compute_logit_bias(self) -> bytes:
-        """The mask, a byte for each token: 200 if it may come next, else 0."""
+        """Returns the mask, one byte for each token: 200 if it may come next, else 0."""
         bits = int.from_bytes(self.compute_bitmask(), "little")
         return bytes(200 if bits >> token & 1 else 0 for token in range(self._tokenizer.vocab_size))
 
     def unsafe_compute_mask_ptr(self, trg_ptr: int, trg_bytes: int) -> None:
-        """Writes the mask to an address. Whoever calls this vouches for it."""
+        """Writes the mask to an address. The caller guarantees that the memory is valid."""
         self._fill(at_address(trg_ptr, trg_bytes))
 
     def unsafe_compute_mask_ptr_with_draft_token(self, trg_ptr: int, trg_bytes: int, draft_tokens: Sequence[int]) -> None:
-        """The same, and behind it the masks behind each of some guessed tokens, as far as they may come; ``trg_bytes`` is the size of one mask. The masks of the others are left as they are."""
+        """Writes the mask, followed by the masks after each of these guessed tokens, as far as they are allowed;
+        ``trg_bytes`` is the size of one mask. The masks of further tokens are not changed."""
         self._fill(at_address(trg_ptr, trg_bytes))
         if self.is_error() or self.is_stopped():
             return
@@ -219,7 +223,7 @@ class LLMatcher:
         if ready is not None:
             ready.fill_mask(mask, row)
             return
-        # Where nothing can follow, a server samples the end.
+        # If nothing can follow, a server samples the end.
         width = self._tokenizer.vocabulary.words
         words = memoryview(mask).cast("B").cast("I")
         if len(words) < width:
@@ -232,7 +236,7 @@ class LLMatcher:
         return otherwise if self._matcher is None or self._error else question(self._matcher)
 
     def _ready(self) -> Matcher | None:
-        """The matcher, if it can fill a mask."""
+        """Returns the matcher, if it can fill a mask."""
         return None if self._matcher is None or self._error or self._matcher.is_terminated() else self._matcher
 
     def _act(self, action: Callable[[Matcher], None]) -> bool:
@@ -246,21 +250,21 @@ class LLMatcher:
 
 
 def _told(error: Exception, constraint: Constraint | None) -> str:
-    """What is wrong, with the line and the column as llguidance writes them."""
+    """Returns the error message, with the line and the column in llguidance's notation."""
     if constraint is None or constraint.kind != "lark":
         return str(error)
     return placed(str(error), str(constraint.source), lambda line, column: f"at {line}({column})")
 
 
 def forced(matcher: Matcher, tokenizer: LLTokenizer, before: Sequence[int]) -> list[int]:
-    """The tokens that must come next; none if it is not known how text is cut."""
+    """Returns the tokens that must come next; an empty list if the vocabulary cannot encode text."""
     if not tokenizer.is_canonical:
         return []
     return matcher.forced_tokens(before, encode=tokenizer._encode)[1]
 
 
 def at_address(pointer: int, size: int) -> Any:
-    """Words at an address."""
+    """Returns the words at an address."""
     if pointer == 0 or pointer % 4 or size % 4:
         raise ValueError("the mask must be at an address that is a multiple of 4, and have four bytes to a word")
     return (ctypes.c_uint32 * (size // 4)).from_address(pointer)

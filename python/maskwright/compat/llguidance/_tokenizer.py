@@ -1,4 +1,4 @@
-"""Tokenizers in the words of llguidance."""
+"""Tokenizers with the interface of llguidance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ... import Compiler, Error, Vocabulary, VocabularyError, regex
 
 
 class TokenizerWrapper:
-    """A tokenizer of somebody else: its tokens, and a function that cuts text."""
+    """An external tokenizer: its tokens, and a function that encodes text."""
 
     def __init__(self, gtokenizer: Any) -> None:
         self.eos_token_id: int = gtokenizer.eos_token_id
@@ -30,7 +30,7 @@ class TokenizerWrapper:
 
 
 class PlainTokenizer:
-    """A tokenizer of nothing but tokens, which cuts the longest one that fits. For tests and examples."""
+    """A tokenizer that consists of tokens only, and always takes the longest one that fits. For tests and examples."""
 
     def __init__(self, tokens: Sequence[bytes], eos_token_id: int, special_token_ids: Sequence[int] = ()) -> None:
         self.tokens, self.eos_token_id, self.bos_token_id = list(tokens), eos_token_id, None
@@ -42,7 +42,7 @@ class PlainTokenizer:
 
 
 class LLTokenizer:
-    """A vocabulary with its way to cut text, and the compiler that belongs to it."""
+    """A vocabulary with its encoder, and the compiler that belongs to it."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class LLTokenizer:
 
     @property
     def is_canonical(self) -> bool:
-        """Whether text is cut as the model's own tokenizer cuts it."""
+        """Whether text is encoded as the model's own tokenizer does."""
         return self.vocabulary.can_encode or self._encode is not None
 
     def with_slices(self, slices: Sequence[str]) -> LLTokenizer:
-        """The same tokenizer: our engine finds out by itself what llguidance is told by slices."""
+        """Returns the same tokenizer: our engine does not need slices."""
         made = LLTokenizer.__new__(LLTokenizer)
         made.__dict__.update(self.__dict__)
         made._slices = list(slices)
@@ -97,13 +97,14 @@ class LLTokenizer:
 
     @staticmethod
     def general_slices() -> list[str]:
-        """None are needed."""
+        """Returns an empty list, because no slices are needed."""
         return []
 
     json_slices = general_slices
 
     def tokenize_str(self, text: str, *, parse_special: bool = False) -> list[int]:
-        """Cuts a text; one of which some bytes have no token, greedily and without these. With ``parse_special`` names of special tokens stand for these."""
+        """Encodes a text. If some of its bytes have no token, it is encoded greedily and without these. With
+        ``parse_special``, names of special tokens are encoded as these tokens."""
         if parse_special:
             return self._with_specials(text)
         if self._encode is not None:
@@ -116,7 +117,8 @@ class LLTokenizer:
         return self.greedy_tokenize(text)
 
     def tokenize_bytes(self, utf8bytes: bytes, *, parse_special: bool = False) -> list[int]:
-        """The same for bytes; what is no text at the end is cut greedily, and bytes with which no token begins are left out."""
+        """Encodes bytes. Bytes at the end that are not text are encoded greedily, and bytes with which no token
+        begins are left out."""
         text = utf8bytes.decode("utf-8", "ignore")
         if text.encode() == utf8bytes:
             return self.tokenize_str(text, parse_special=parse_special)
@@ -127,13 +129,15 @@ class LLTokenizer:
         return head + _greedy(self._tokens(), utf8bytes[whole:], leaves_out=True)
 
     def greedy_tokenize(self, text: str) -> list[int]:
-        """Cuts the longest token that fits, again and again. Bytes with which no token begins are left out."""
+        """Encodes greedily: always takes the longest token that fits. Bytes with which no token begins are left out."""
         return _greedy(self._tokens(), text.encode(), leaves_out=True)
 
     def tokenize_partial(self, new_bytes: bytes, recent_tokens: Sequence[int] | None = None) -> tuple[list[int], bytes]:
-        """Cuts a beginning of some bytes of which the tokens are the same whatever follows. Returns these tokens and the bytes that are left.
+        """Encodes a prefix of some bytes whose tokens do not depend on what follows. Returns these tokens and the
+        remaining bytes.
 
-        A byte 255 in front of the name of a special token stands for that token, and in front of ``[number]`` for the token of that number.
+        A byte 255 before the name of a special token stands for that token, and before ``[number]`` for the token with
+        that id.
         """
         head, marker, rest = bytes(new_bytes).partition(b"\xff")
         if marker:
@@ -145,7 +149,7 @@ class LLTokenizer:
             whole -= 1
         if not whole or not self.is_canonical:
             return [], bytes(new_bytes)
-        # A text that must go on with these bytes, and then as it likes: a matcher knows how much of that can be cut already.
+        # A matcher for a text that begins with these bytes and continues freely knows which tokens are already certain.
         literal = "".join(f"\\x{{{ord(letter):x}}}" for letter in new_bytes[:whole].decode())
         matcher = self._compiler.compile(regex(f"{literal}(?s:.)*")).matcher()
         tokens = matcher.forced_tokens(list(recent_tokens or []), limit=whole, encode=self._encode)[1]
@@ -153,29 +157,29 @@ class LLTokenizer:
         return tokens, bytes(new_bytes[done:])
 
     def test_trace_tokens(self, tokens: Sequence[int]) -> str:
-        """Tokens for the traces of tests."""
+        """Formats tokens for the traces of tests."""
         ends = set(self.vocabulary.eos)
         return "‧".join("≺EOS≻" if token in ends else self.decode_str([token]) for token in tokens)
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """The bytes of tokens; of special ones their names."""
+        """Returns the bytes of tokens; special tokens are written as their names."""
         names = {number: name.encode() for name, number in self.vocabulary.specials.items()}
         return b"".join(names.get(token) or self.vocabulary.token_bytes(token) for token in tokens)
 
     def decode_str(self, tokens: Sequence[int]) -> str:
-        """The same as text."""
+        """Returns the same as text."""
         return self.decode_bytes(tokens).decode("utf-8", "replace")
 
     def dbg_tokens(self, tokens: Sequence[int]) -> str:
-        """Tokens for people."""
+        """Formats tokens for people."""
         return "⟦" + "‧".join(self.decode_str([token]) for token in tokens) + "⟧"
 
     def is_special_token(self, token: int) -> bool:
-        """Whether a token stands for no text."""
+        """Whether a token has no text."""
         return self.vocabulary.is_special(token)
 
     def _marked(self, text: bytes) -> tuple[int, int]:
-        """The token that is named at the beginning of a text, and the length of its name."""
+        """Returns the token that is named at the beginning of a text, and the length of its name."""
         number = re.match(rb"\[(\d+)\]", text)
         if number and int(number[1]) < self.vocabulary.size:
             return int(number[1]), number.end()
@@ -203,13 +207,13 @@ class LLTokenizer:
         return found
 
 
-#: The special tokens of the tokenizer that cuts text into bytes.
+#: The special tokens of the tokenizer that encodes each byte as a token.
 _BYTE_SPECIALS = {255: "<[255]>", 256: "<|tool|>", 257: "<|/tool|>", 258: "<|user|>", 259: "<|system|>", 260: "<|assistant|>", 261: "<|end|>"}
 
 
 def _load(source: str, size: int | None, eos: list[int] | None) -> Vocabulary:
     if source == "byte":
-        # Byte 255 is in no text, and its token stands for none.
+        # Byte 255 occurs in no text, and its token has none.
         tokens = {number: bytes([number]) for number in range(255)}
         return Vocabulary.from_tokens(tokens, specials=_BYTE_SPECIALS, eos=[261] if eos is None else eos, size=size)
     if source.lstrip().startswith("{"):

@@ -1,4 +1,4 @@
-"""Grammars of llama.cpp. No text of one language is made into text of another here: what comes back is a grammar that holds the text as it is.
+"""Grammars of llama.cpp. They are not translated to Lark: the result is a grammar that contains the text unchanged.
 
 >>> from maskwright.compat.llguidance.gbnf_to_lark import any_to_lark
 >>> any_to_lark('start: "a"')
@@ -18,7 +18,7 @@ __all__ = ["any_to_lark", "gbnf_to_lark", "is_lark_syntax"]
 
 
 def gbnf_to_lark(text: str) -> str:
-    """A grammar for ``LLMatcher`` that is one of llama.cpp."""
+    """Wraps a grammar of llama.cpp as a grammar for ``LLMatcher``."""
     try:
         grammar(text).check()
     except (Error, ValueError) as error:
@@ -32,5 +32,5 @@ def is_lark_syntax(text: str) -> bool:
 
 
 def any_to_lark(text: str) -> str:
-    """The same; a text that is Lark stays as it is."""
+    """Does the same, but returns Lark text unchanged."""
     return text if is_lark_syntax(text) or "::=" not in text else gbnf_to_lark(text)

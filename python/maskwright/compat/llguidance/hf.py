@@ -14,5 +14,5 @@ def from_tokenizer(
     eos_token: int | Sequence[int] | None = None,
     slices: Sequence[str] | None = None,
 ) -> LLTokenizer:
-    """A tokenizer of a fast tokenizer of transformers. Takes up to a second, so keep it."""
+    """Creates a tokenizer from a fast tokenizer of transformers. This takes up to a second, so keep the result."""
     return LLTokenizer(hf_tokenizer, n_vocab=n_vocab, eos_token=eos_token, slices=slices)

@@ -1,4 +1,4 @@
-"""Vocabularies of llama.cpp, by the package llama-cpp-python."""
+"""Vocabularies of llama.cpp, read with the package llama-cpp-python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._tokenizer import LLTokenizer, TokenizerWrapper
 
 
 class _Tokens:
-    """The tokens of a vocabulary, and how llama.cpp cuts text."""
+    """The tokens of a vocabulary, and llama.cpp's encoder."""
 
     def __init__(self, vocab: Any, eos_token: int) -> None:
         self._vocab = vocab
@@ -37,7 +37,7 @@ class _Tokens:
         attributes = llama_cpp.llama_token_get_attr(self._vocab, token)
         if attributes & llama_cpp.LLAMA_TOKEN_ATTR_CONTROL:
             return True
-        # Tokens that somebody added are special if they look so.
+        # Added tokens are special if they look like it.
         spelled = self.tokens[token]
         is_added = bool(attributes & llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED)
         return is_added and spelled.startswith(b"<") and spelled.endswith(b">")
@@ -57,7 +57,7 @@ def lltokenizer_from_vocab(
     eos_token: int | Sequence[int] | None = None,
     slices: Sequence[str] | None = None,
 ) -> LLTokenizer:
-    """A tokenizer of a vocabulary of llama.cpp. Takes up to a second, so keep it."""
+    """Creates a tokenizer from a vocabulary of llama.cpp. This takes up to a second, so keep the result."""
     ends = llama_cpp.llama_vocab_eos(vocab) if eos_token is None else eos_token
     first = ends if isinstance(ends, int) else list(ends)[0]
     return LLTokenizer(TokenizerWrapper(_Tokens(vocab, first)), n_vocab=n_vocab, eos_token=ends, slices=slices)

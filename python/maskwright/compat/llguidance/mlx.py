@@ -1,4 +1,4 @@
-"""Masks for MLX: filled in NumPy's arrays."""
+"""Masks for MLX, filled in arrays of NumPy."""
 
 from ...mlx import apply_token_bitmask
 from .numpy import allocate_token_bitmask, fill_next_token_bitmask, get_bitmask_shape

@@ -25,7 +25,8 @@ __all__ = [
 
 
 def apply_token_bitmask_inplace(logits: NDArray[np.floating], mask: NDArray[np.int32]) -> None:
-    """Writes −∞ into the logits of forbidden tokens; a single row may have one dimension or two. A logit beyond the mask is forbidden."""
+    """Writes −∞ into the logits of forbidden tokens. A single row may have one dimension or two. Logits beyond the
+    mask are forbidden."""
     logits, mask = np.atleast_2d(logits), np.atleast_2d(mask)
     assert mask.dtype == np.int32, "Mask must be int32"
     assert logits.ndim == 2, "Logits must be 2D"
@@ -51,12 +52,12 @@ def fill_next_token_bitmask_par(
 def fill_next_token_bitmask_par_with_draft_tokens(
     executor: LLExecutor, matchers: Sequence[tuple[LLMatcher, int, Sequence[int]]], bitmask: NDArray[np.int32]
 ) -> None:
-    """The same with guessed tokens behind each."""
+    """Does the same for matchers with guessed tokens."""
     executor.unsafe_compute_mask_ptr_with_draft_token(matchers, *_place(bitmask))
 
 
 def consume_token_par(executor: LLExecutor, matchers: Sequence[tuple[LLMatcher, int]]) -> list[bool]:
-    """Gives each matcher its token."""
+    """Makes each matcher accept its token."""
     return executor.consume_token_par(list(matchers))
 
 

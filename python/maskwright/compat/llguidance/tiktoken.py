@@ -15,5 +15,5 @@ def lltokenizer_from_encoding(
     eos_token: int | Sequence[int] | None = None,
     slices: Sequence[str] | None = None,
 ) -> LLTokenizer:
-    """A tokenizer of an encoding. Takes up to a second, so keep it."""
+    """Creates a tokenizer from an encoding. This takes up to a second, so keep the result."""
     return LLTokenizer(encoding, n_vocab=n_vocab, eos_token=encoding.eot_token if eos_token is None else eos_token, slices=slices)

@@ -27,7 +27,8 @@ __all__ = [
 
 
 def apply_token_bitmask_inplace(logits: torch.Tensor, mask: torch.Tensor) -> None:
-    """Writes −∞ into the logits of forbidden tokens; a single row may have one dimension or two. A logit beyond the mask is forbidden."""
+    """Writes −∞ into the logits of forbidden tokens. A single row may have one dimension or two. Logits beyond the
+    mask are forbidden."""
     logits, mask = (one.unsqueeze(0) if one.dim() == 1 else one for one in (logits, mask))
     assert mask.dtype == torch.int32, "Mask must be int32"
     assert logits.dim() == 2, "Logits must be 2D"
@@ -50,7 +51,7 @@ def fill_next_token_bitmask_par(
 def fill_next_token_bitmask_par_with_draft_tokens(
     executor: LLExecutor, matchers: Sequence[tuple[LLMatcher, int, Sequence[int]]], bitmask: torch.Tensor
 ) -> None:
-    """The same with guessed tokens behind each."""
+    """Does the same for matchers with guessed tokens."""
     _numpy.fill_next_token_bitmask_par_with_draft_tokens(executor, matchers, _array(bitmask))
 
 

@@ -1,4 +1,4 @@
-"""The calls of outlines-core: ``Vocabulary``, ``Index``, ``Guide``, ``json_schema`` and ``kernels``.
+"""The interface of outlines-core: ``Vocabulary``, ``Index``, ``Guide``, ``json_schema`` and ``kernels``.
 
 >>> from maskwright.compat.outlines_core import Guide, Index, Vocabulary
 >>> vocabulary = Vocabulary(3, {"ab": [0], "a": [1], "b": [2]})
@@ -12,9 +12,10 @@
 >>> guide.is_finished()
 True
 
-What differs: where a pattern can be read in two ways, as ``(a|ab)(c|bc)?`` can, outlines-core forbids some texts that match, and this does not; states are numbered from another number
-on; ``from_binary`` reads what ``__reduce__`` wrote here, and refuses files of outlines-core itself; and ``build_regex_from_schema`` is exact or refuses, except that
-values which a schema leaves open nest as deep as ``max_recursion_depth`` says.
+Differences: if a pattern can be read in two ways, such as ``(a|ab)(c|bc)?``, outlines-core forbids some texts that
+match, and this module does not; the numbering of states differs; ``from_binary`` reads what ``__reduce__`` wrote here,
+and refuses files of outlines-core itself; and ``build_regex_from_schema`` is exact or refuses, except that values which
+a schema leaves open are nested at most ``max_recursion_depth`` levels deep.
 """
 
 from . import json_schema

@@ -1,6 +1,7 @@
-"""Vocabularies, indexes and guides as bytes: a word that says which, a header in JSON, and what follows it.
+"""Vocabularies, indexes and guides as bytes: a word for the kind, a header in JSON, and the rest.
 
-Nothing in such bytes is run. Bytes of something else, of outlines-core itself, or of which a part is missing, are refused with ``ValueError``.
+Nothing in such bytes is executed. Bytes of another kind, of outlines-core itself, or with a missing part are refused
+with ``ValueError``.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from typing import Any
 
 
 def pack(kind: str, header: Any, rest: bytes = b"") -> bytes:
-    """Bytes of this kind."""
+    """Returns the bytes of an object of this kind."""
     written = json.dumps(header, separators=(",", ":")).encode()
     return f"maskwright {kind} {len(written)}\n".encode() + written + rest
 
 
 def unpack(kind: str, binary_data: bytes) -> tuple[Any, bytes]:
-    """The header and what follows it."""
+    """Returns the header and the rest."""
     if not isinstance(binary_data, (bytes, bytearray, list)):
         raise TypeError(f"argument 'binary_data': expected bytes, got {type(binary_data).__name__}")
     data = bytes(binary_data)
@@ -35,5 +36,5 @@ def unpack(kind: str, binary_data: bytes) -> tuple[Any, bytes]:
 
 
 def damaged(kind: str) -> ValueError:
-    """What is raised if the header is not what it should be."""
+    """Returns the error for an invalid header."""
     return ValueError(f"Deserialization failed: the {kind} is damaged")

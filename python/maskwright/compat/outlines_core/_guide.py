@@ -1,4 +1,4 @@
-"""One text being written."""
+"""The state of one text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._types import expect, number
 
 
 class Guide:
-    """One text being written."""
+    """The state of one text."""
 
     def __init__(self, index: Index, max_rollback: int = 32) -> None:
         expect("index", index, Index)
@@ -23,18 +23,19 @@ class Guide:
         self._past: deque[int] = deque(maxlen=number("max_rollback", max_rollback, sys.maxsize))
 
     def get_state(self) -> int:
-        """Where the text stands."""
+        """Returns the current state."""
         return self._state
 
     def get_tokens(self, mask: Any = None) -> list[int] | None:
-        """The tokens that may come next; with a mask, they are written there and nothing is returned."""
+        """Returns the tokens that may come next. With a mask, they are written there and nothing is returned."""
         if mask is None:
             return self._index._index.allowed_tokens(self._state)
         self._index._index.fill_mask(self._state, mask)
         return None
 
     def advance(self, token_id: int, return_tokens: Any = None) -> list[int] | None:
-        """Takes a token and returns those that may come next, unless ``return_tokens`` is false. A mask in its place is written to."""
+        """Accepts a token and returns those that may come next, unless ``return_tokens`` is false. If
+        ``return_tokens`` is a mask, they are written there."""
         target = self._index.get_next_state(self._state, number("token_id", token_id))
         if target is None:
             raise ValueError(f"No next state found for the current state: {self._state} with token ID: {token_id}")
@@ -52,7 +53,7 @@ class Guide:
             self._state = self._past.pop()
 
     def get_allowed_rollback(self) -> int:
-        """How many tokens can be undone."""
+        """Returns how many tokens can be undone."""
         return len(self._past)
 
     def accepts_tokens(self, sequence: Iterable[int]) -> bool:
@@ -67,12 +68,13 @@ class Guide:
         return self._index.is_final_state(self._state)
 
     def reset(self) -> None:
-        """Back to the beginning."""
+        """Returns to the beginning."""
         self._state = self._index.get_initial_state()
         self._past.clear()
 
     def write_mask_into(self, data_ptr: int, numel: int, element_size: int) -> None:
-        """Writes the mask to an address, of so many 32-bit words. Whoever calls this vouches for the address."""
+        """Writes the mask to an address with this number of 32-bit words. The caller guarantees that the address is
+        valid."""
         if element_size != 4:
             raise ValueError(f"Invalid element size: got {element_size} bytes per element, expected 4 bytes (32-bit integer).")
         if data_ptr == 0:
@@ -96,7 +98,7 @@ class Guide:
 
     @staticmethod
     def from_binary(binary_data: bytes) -> Guide:
-        """A guide of the bytes that ``__reduce__`` wrote."""
+        """Restores a guide from the bytes that ``__reduce__`` wrote."""
         kept, rest = unpack("guide", binary_data)
         index = Index.from_binary(rest)
         try:

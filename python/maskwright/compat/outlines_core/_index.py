@@ -27,7 +27,7 @@ class Index:
 
     @staticmethod
     def from_binary(binary_data: bytes) -> Index:
-        """An index of the bytes that ``__reduce__`` wrote."""
+        """Restores an index from the bytes that ``__reduce__`` wrote."""
         length, rest = unpack("index", binary_data)
         if not isinstance(length, int) or not 0 <= length <= len(rest):
             raise damaged("index")
@@ -40,29 +40,29 @@ class Index:
         return made
 
     def get_initial_state(self) -> int:
-        """Where a text begins."""
+        """Returns the state at the beginning of a text."""
         return self._index.initial_state
 
     def get_final_states(self) -> set[int]:
-        """Where a text may end."""
+        """Returns the states in which a text may end."""
         return set(self._index.final_states())
 
     def is_final_state(self, state: int) -> bool:
-        """Whether a text may end here."""
+        """Whether a text may end in this state."""
         return self._known(state) and self._index.is_final(state)
 
     def get_allowed_tokens(self, state: int) -> list[int] | None:
-        """The tokens that may come next; ``None`` if there is no such state."""
+        """Returns the tokens that may come next; ``None`` if there is no such state."""
         return self._index.allowed_tokens(state) if self._known(state) else None
 
     def get_next_state(self, state: int, token_id: int) -> int | None:
-        """Where a token leads; ``None`` if it may not come. The token that ends a text leads nowhere."""
+        """Returns the state after a token; ``None`` if the token is not allowed, or ends the text."""
         if token_id == self._vocabulary._eos or not self._known(state):
             return None
         return self._index.next_state(state, token_id)
 
     def get_transitions(self) -> dict[int, dict[int, int]]:
-        """Where every token leads from every state; what ends a text stays where it is."""
+        """Returns the state after every token in every state. A token that ends the text does not change the state."""
         ended, transitions, work = self._index.ended_state, {}, [self._index.initial_state]
         while work:
             state = work.pop()

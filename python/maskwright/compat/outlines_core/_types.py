@@ -1,4 +1,4 @@
-"""The errors of the original for arguments of a wrong type."""
+"""The original's errors for arguments of a wrong type."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def number(name: str, value: Any, most: int = (1 << 32) - 1) -> int:
-    """An argument that must be a whole number without a sign."""
+    """Checks that an argument is an unsigned integer, and returns it."""
     try:
         found = operator.index(value)
     except TypeError as error:
@@ -18,6 +18,6 @@ def number(name: str, value: Any, most: int = (1 << 32) - 1) -> int:
 
 
 def expect(name: str, value: Any, kind: type) -> None:
-    """An argument that must be of a type."""
+    """Checks the type of an argument."""
     if not isinstance(value, kind):
         raise TypeError(f"argument '{name}' must be of type {kind.__name__}, and is of type {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Tokens with their numbers."""
+"""Tokens with their ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXPECTED = "Expected a dict with keys of type str or bytes and values of type l
 
 
 class Vocabulary:
-    """Tokens and the numbers that they have, and the number that ends a text."""
+    """Tokens with their ids, and the id that ends a text."""
 
     def __init__(self, eos_token_id: int, map: Mapping[str | bytes, Iterable[int]]) -> None:
         self._eos = number("eos_token_id", eos_token_id)
@@ -32,7 +32,7 @@ class Vocabulary:
 
     @classmethod
     def from_pretrained(cls, model: str, revision: str | None = None, token: str | None = None) -> Vocabulary:
-        """The vocabulary of a model on the hub, by the package transformers."""
+        """Loads the vocabulary of a model on the hub, with the package transformers."""
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(model, revision=revision, token=token)
@@ -49,7 +49,7 @@ class Vocabulary:
 
     @staticmethod
     def from_binary(binary_data: bytes) -> Vocabulary:
-        """A vocabulary of the bytes that ``__reduce__`` wrote."""
+        """Restores a vocabulary from the bytes that ``__reduce__`` wrote."""
         header, _ = unpack("vocabulary", binary_data)
         try:
             eos, tokens = header["eos"], {base64.b64decode(token, validate=True): numbers for token, numbers in header["tokens"]}
@@ -58,11 +58,11 @@ class Vocabulary:
             raise damaged("vocabulary") from None
 
     def get(self, token: str | bytes) -> list[int] | None:
-        """The numbers of a token."""
+        """Returns the ids of a token."""
         return self._tokens.get(_bytes(token))
 
     def insert(self, token: str | bytes, token_id: int) -> None:
-        """Adds a number for a token."""
+        """Adds an id for a token."""
         spelled, token_id = _bytes(token), number("token_id", token_id)
         if token_id == self._eos:
             raise ValueError("EOS token should not be inserted into Vocabulary")
@@ -70,12 +70,12 @@ class Vocabulary:
         self._ready = None
 
     def remove(self, token: str | bytes) -> None:
-        """Removes a token with all its numbers."""
+        """Removes a token with all its ids."""
         self._tokens.pop(_bytes(token), None)
         self._ready = None
 
     def get_eos_token_id(self) -> int:
-        """The number that ends a text."""
+        """Returns the id that ends a text."""
         return self._eos
 
     def __len__(self) -> int:

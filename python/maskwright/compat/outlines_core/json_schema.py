@@ -1,10 +1,11 @@
-"""Schemas as regular expressions, and the expressions of the types that they are made of.
+"""Converts schemas to regular expressions, and has the expressions of basic types as constants.
 
 >>> from maskwright.compat.outlines_core.json_schema import BOOLEAN, build_regex_from_schema
 >>> BOOLEAN, build_regex_from_schema('{"type": "boolean"}')
 ('(true|false)', 'true|false')
 
-The expressions of formats – ``DATE``, ``UUID`` and so on – are those that this engine has for them, so a text that one of them matches is one that a schema with that format allows.
+The expressions of formats – ``DATE``, ``UUID`` and so on – are those of this engine. So a text that one of them matches
+is valid for a schema with that format.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ BOOLEAN = "(true|false)"
 NULL = "null"
 WHITESPACE = "[ ]?"
 
-#: What the other constants stand for. They are written when they are asked for.
+#: The schemas of the other constants, which are converted on first use.
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "INTEGER": {"type": "integer"},
     "NUMBER": {"type": "number"},
@@ -49,7 +50,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
     "UUID": {"type": "string", "format": "uuid"},
 }
 
-#: Keywords that say nothing about values.
+#: Keywords that do not constrain values.
 _REMARKS = {"$comment", "$schema", "$id", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$defs", "definitions"}
 
 
@@ -70,9 +71,11 @@ def __getattr__(name: str) -> str:
 def build_regex_from_schema(
     json_schema: str, whitespace_pattern: str | None = None, max_recursion_depth: int | None = 3
 ) -> str:
-    """A regular expression for a schema. It allows at most one space between the parts of a document, or what ``whitespace_pattern`` says.
+    """Returns a regular expression for a schema. It allows at most one space between the parts of a document, or what
+    ``whitespace_pattern`` matches.
 
-    Where a schema leaves a value open – ``{}``, ``{"type": "object"}``, ``{"type": "array"}`` – objects and arrays nest ``max_recursion_depth`` levels deep, and a key may come twice. A schema that refers to itself is refused.
+    Where a schema leaves a value open – ``{}``, ``{"type": "object"}``, ``{"type": "array"}`` – objects and arrays are
+    nested ``max_recursion_depth`` levels deep, and a key may occur twice. A recursive schema is refused.
     """
     for name, value in (("json_schema", json_schema), ("whitespace_pattern", whitespace_pattern)):
         if not isinstance(value, str) and (value is not None or name == "json_schema"):
@@ -91,7 +94,7 @@ def build_regex_from_schema(
 
 
 class _Builder:
-    """Writes a schema. Parts that are not regular are written here, and stand as constants in what the engine writes."""
+    """Converts a schema. Parts that are not regular are written here; the engine sees a constant in their place."""
 
     def __init__(self, root: dict[str, Any], whitespace: str) -> None:
         self._shared = {key: root[key] for key in ("$defs", "definitions") if key in root}
@@ -100,15 +103,15 @@ class _Builder:
         self._open: list[str] = []
 
     def regex(self, schema: dict[str, Any], depth: int) -> str:
-        """The expression of a schema."""
+        """Returns the expression of a schema."""
         first = len(self._open)
         closed = self._closed({**self._shared, **schema}, depth)
         written = schema_to_regex(closed, whitespace_pattern=self._whitespace)
-        # From the back: what stands for a part may stand in a later one.
+        # In reverse order, because a part may contain the placeholders of earlier parts.
         for number in range(len(self._open) - 1, first - 1, -1):
             name = f'"{_name(number)}"'
             if name not in written:
-                # Nothing leads there.
+                # This part is not reachable.
                 continue
             written = written.replace(name, f"(?:{self._open[number]})")
         if _PREFIX in written:
@@ -117,7 +120,7 @@ class _Builder:
         return written
 
     def _closed(self, schema: Any, depth: int) -> Any:
-        """The schema without what is open."""
+        """Returns the schema with placeholders for its open parts."""
         if not isinstance(schema, dict):
             return schema
         said = set(schema) - _REMARKS
@@ -136,7 +139,8 @@ class _Builder:
             else:
                 closed["items"] = self._stands_for(self._any(depth - 1))
         names_keys = isinstance(schema.get("properties"), dict) and schema.get("type", "object") == "object"
-        # Objects with properties allow no others unless they say so, as outlines-core has it; otherwise hardly a schema would be regular.
+        # As in outlines-core, objects with properties allow no others unless they say so; otherwise hardly any schema
+        # would be regular.
         if names_keys and not said & {"additionalProperties", "unevaluatedProperties", "patternProperties"}:
             closed["additionalProperties"] = False
         return closed
@@ -169,7 +173,7 @@ class _Builder:
         return self._listed(r"\{", pair, r"\}", schema.get("minProperties", 0), schema.get("maxProperties"))
 
     def _any(self, depth: int) -> str:
-        """A value that nests so many levels deep."""
+        """Returns the expression of a value that is nested this many levels deep."""
         if depth < 1:
             return self._scalar()
         return f"{self._scalar()}|{self._object({}, depth)}|{self._array(depth)}"

@@ -1,4 +1,4 @@
-"""The same again under the name that the compiled module of outlines-core has."""
+"""The same interface under the name of outlines-core's compiled module."""
 
 from . import Guide, Index, Vocabulary, json_schema
 

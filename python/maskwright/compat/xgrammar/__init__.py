@@ -1,4 +1,4 @@
-"""The calls of XGrammar that servers use.
+"""The interface of XGrammar that servers use.
 
 >>> import maskwright.compat.xgrammar as xgrammar
 >>> info = xgrammar.TokenizerInfo(["a", "b", "ab", "</s>"], stop_token_ids=3)
@@ -7,11 +7,24 @@
 >>> matcher.accept_token(2), matcher.is_completed(), matcher.accept_token(3), matcher.is_terminated()
 (True, True, True, True)
 
-What differs by design: schemas are enforced exactly or refused by keyword; ``any_order`` keeps required keys and allows none twice; ``fill_next_token_bitmask``
-always says that the mask is to be applied; white space between the parts of a document is at most 64 characters in one place; ``strict_mode`` closes objects that list
-``properties``, and neither those with patterns alone nor arrays; in patterns ``.`` is no line break, and look-around is enforced; special tokens stand for no text; separators that ``json.dumps`` does not use by itself are refused; rejected tokens print nothing.
-What is serialised is the grammar, which is compiled again when it is read. ``get_model_structural_tag`` and its kin make the tags of our own formats: behind a call that is required no text follows, and a tool without parameters takes any object. ``get_captures`` and ``temperature`` read the
-text again, and tell one reading of it; what a ``stop`` of Lark hides is left out of captures, as there; ``max_chars`` and ``max_tokens`` of rules are kept and not relaxed; grammars that are called by name (``@name``) are of Lark, EBNF, a pattern or a JSON schema, and no structural tags.
+Deliberate differences:
+
+* Schemas are enforced exactly, or refused with the keyword.
+* ``any_order`` requires required keys and allows no key twice.
+* ``fill_next_token_bitmask`` always returns that the mask must be applied.
+* White space between the parts of a document is at most 64 characters in one place.
+* ``strict_mode`` closes objects that list ``properties``, but neither objects with patterns alone nor arrays.
+* In patterns ``.`` does not match a line break, and look-around is enforced.
+* Special tokens have no text.
+* Separators other than those of ``json.dumps`` are refused.
+* Rejected tokens print nothing.
+* Serialization stores the grammar, which is compiled again when it is read.
+* ``get_model_structural_tag`` and similar functions use our own formats: no text follows a required call, and a tool
+  without parameters takes any object.
+* ``get_captures`` and ``temperature`` parse the text again, and use one parse of it. As in XGrammar, text that a
+  ``stop`` of Lark hides is left out of captures.
+* ``max_chars`` and ``max_tokens`` of rules are enforced and not relaxed.
+* Grammars that are called by name (``@name``) must be Lark, EBNF, a pattern or a JSON schema, and not structural tags.
 """
 
 from __future__ import annotations
@@ -71,7 +84,7 @@ def __getattr__(name: str) -> Any:
         import torch
 
         return torch.int32
-    # These need PyTorch or transformers, so they are imported when somebody wants them.
+    # These need PyTorch or transformers, so they are imported on first use.
     if name in ("contrib", "kernels", "testing"):
         return importlib.import_module(f".{name}", __name__)
     if name == "hf":

@@ -1,4 +1,4 @@
-"""Masks in tensors, in the words of XGrammar."""
+"""Masks in tensors, with the interface of XGrammar."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 def get_bitmask_shape(batch_size: int, vocab_size: int) -> tuple[int, int]:
-    """Rows, and words of 32 bits in each."""
+    """Returns the number of rows, and of 32-bit words in each row."""
     return batch_size, (vocab_size + 31) // 32
 
 
 def allocate_token_bitmask(batch_size: int, vocab_size: int) -> torch.Tensor:
-    """Rows of masks that allow everything."""
+    """Creates rows of masks that allow everything."""
     import torch
 
     return torch.full(get_bitmask_shape(batch_size, vocab_size), -1, dtype=torch.int32)
 
 
 def reset_token_bitmask(bitmask: torch.Tensor) -> None:
-    """Allows everything again."""
+    """Makes the masks allow everything again."""
     bitmask.fill_(-1)
 
 
@@ -35,7 +35,8 @@ def apply_token_bitmask_inplace(
     indices: Sequence[int] | None = None,
     backend: str = "auto",
 ) -> None:
-    """Writes −∞ into the logits of forbidden tokens. Logits beyond ``vocab_size``, or beyond the mask, are left alone."""
+    """Writes −∞ into the logits of forbidden tokens. Logits beyond ``vocab_size``, or beyond the mask, are not
+    changed."""
     from ...torch import apply_token_bitmask_inplace as apply
 
     covered = bitmask.shape[-1] * 32

@@ -1,4 +1,4 @@
-"""The structural tags of families of models, made by our own formats."""
+"""Structural tags for families of models, built from our own formats."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from .structural_tag import StructuralTag
 if TYPE_CHECKING:
     from .openai_tool_call_schema import BuiltinToolParam, FunctionToolParam
 
-#: What XGrammar's ``enabled`` means for our format: the prompt ends inside the reasoning, unless the model opens it itself.
+#: The meaning of XGrammar's ``enabled`` for our formats. By default: the prompt ends inside the reasoning. These models
+#: open the reasoning themselves.
 _ENABLED = {"harmony": "optional", "mimo": "required", "gemma4": "required"}
 
 _registered: dict[str, Callable[..., Any]] = {}
 
 
 def register_model_structural_tag(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Makes a function of one's own the maker of tags of that name. It gets what :func:`normalize_tool_choice` makes of the tools and the choice, then how the model thinks, and what else was asked for as keywords."""
+    """Registers a function as the builder of tags with that name. It is called with the tools and the choice as
+    normalized by :func:`normalize_tool_choice`, then with the kind of reasoning, and with further options as
+    keywords."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         _registered[name] = function
@@ -39,9 +42,11 @@ def get_model_structural_tag(
     max_whitespace_cnt: int | None = None,
     parallel_tool_calls: bool = True,
 ) -> Any:
-    """The tag of what a model may write: its reasoning, text and calls of tools. The tools and the choice are those of OpenAI's API; a tool without parameters takes any object.
+    """Returns the tag of what a model may write: its reasoning, text and tool calls. The tools and the choice are those
+    of OpenAI's API; a tool without parameters takes any object.
 
-    ``reasoning`` is ``enabled``, ``disabled`` or ``auto``, where the model decides. ``model`` is one of XGrammar's names, or of ours.
+    ``reasoning`` is ``enabled``, ``disabled`` or ``auto`` (the model decides). ``model`` is one of XGrammar's names, or
+    of ours.
     """
     make = _registered.get(model) or (_maker(model) if model in ToolFormat.names() else None)
     if make is None:
@@ -55,14 +60,15 @@ def get_model_structural_tag(
 
 
 def get_builtin_structural_tag(model: str, **options: Any) -> Any:
-    """The older name of :func:`get_model_structural_tag`."""
+    """Does the same as :func:`get_model_structural_tag`, under its older name."""
     return get_model_structural_tag(model, **options)
 
 
 def normalize_tool_choice(
     tools: list[Any] | None = None, tool_choice: Any = "auto"
 ) -> tuple[list[FunctionToolParam], list[BuiltinToolParam], Literal["auto", "required", "forced"]]:
-    """The functions and the tools of the server that are left of ``tools`` by a choice, and whether one may (``auto``) or must be called (``required``), or the only one must be (``forced``).
+    """Applies a choice to ``tools``. Returns the selected functions, the selected tools of the server, and whether one
+    may (``auto``) or must be called (``required``), or the only one must be (``forced``).
 
     >>> tool = {"type": "function", "function": {"name": "weather"}}
     >>> functions, _, choice = normalize_tool_choice([tool], {"type": "function", "function": {"name": "weather"}})
@@ -117,7 +123,7 @@ def _allowed(functions: list[Any], builtins: list[Any], named: list[Any]) -> tup
 
 
 def _maker(format: str) -> Callable[..., Any]:
-    """The function that makes tags of one of our formats. Its arguments are those of a function that is registered."""
+    """Returns the function that builds tags of one of our formats. Its arguments are those of a registered function."""
 
     def make(
         tools: list[FunctionToolParam] | None = None,
@@ -169,7 +175,7 @@ def _thinks(reasoning: Any) -> str:
 
 
 def _call_without_namespace(part: dict[str, Any], names: set[str]) -> None:
-    """gpt-oss calls tools of the server by their names alone, and says that what follows is code."""
+    """Adapts calls of server tools: gpt-oss writes their names alone, and marks what follows as code."""
     for key, inner in part.items():
         if isinstance(inner, list) and any(isinstance(one, dict) and _called(one) in names for one in inner):
             begins = [_BUILTIN_BEGINS.get(one["begin"].replace(f"functions.{_called(one)}", "{name}")) if _called(one) in names else one["begin"] for one in inner]
@@ -181,7 +187,7 @@ def _called(tag: dict[str, Any]) -> str | None:
     return role.get("call") if isinstance(role, dict) else None
 
 
-#: How a function is called, and how a tool of the server is, where that has a form of its own.
+#: The begin of a call of a function, and that of a server tool if it differs.
 _BUILTIN_BEGINS = {
     "<|channel|>commentary to={name}<|constrain|>json<|message|>": "<|channel|>commentary to={name} code<|message|>",
     " to={name}<|channel|>commentary <|constrain|>json<|message|>": " to={name}<|channel|>commentary code<|message|>",
@@ -189,7 +195,7 @@ _BUILTIN_BEGINS = {
 
 
 def _parts(part: Any) -> Iterator[dict[str, Any]]:
-    """The parts of a tag, but not what is in schemas."""
+    """Returns the parts of a tag, without those inside schemas."""
     if isinstance(part, dict):
         yield part
         for key, inner in part.items():

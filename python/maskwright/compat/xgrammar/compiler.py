@@ -1,4 +1,4 @@
-"""Compiling in the words of XGrammar."""
+"""Compilers with the interface of XGrammar."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from .tokenizer_info import TokenizerInfo
 
 
 class CompiledGrammar:
-    """A grammar, ready for any number of texts."""
+    """A compiled grammar for any number of texts."""
 
     def __init__(self, compiled: CompiledConstraint, grammar: Grammar, tokenizer_info: TokenizerInfo, compiler: Compiler) -> None:
         self.compiled, self.grammar, self.tokenizer_info, self.compiler = compiled, grammar, tokenizer_info, compiler
 
     @property
     def memory_size_bytes(self) -> int:
-        """Bytes that it holds now."""
+        """The number of bytes that it holds now."""
         return self.compiled.bytes
 
     def serialize_json(self) -> str:
-        """The grammar and the vocabulary that it was compiled for, as JSON. What was compiled is compiled again when it is read."""
+        """Returns the grammar and the vocabulary that it was compiled for, as JSON. Reading it compiles the grammar
+        again."""
         fingerprint = f"{self.tokenizer_info.vocabulary.fingerprint:032x}"
         return write_document("compiled grammar", {"grammar": self.grammar.serialize_json(), "vocabulary": fingerprint})
 
     @staticmethod
     def deserialize_json(json_str: str, tokenizer_info: TokenizerInfo) -> CompiledGrammar:
-        """A grammar that :meth:`serialize_json` wrote, for the same vocabulary."""
+        """Restores a grammar that :meth:`serialize_json` wrote, for the same vocabulary."""
         known = read_document("compiled grammar", json_str, ("grammar", "vocabulary"))
         if known["vocabulary"] != f"{tokenizer_info.vocabulary.fingerprint:032x}":
             raise DeserializeFormatError("the grammar was compiled for other tokens than these")
@@ -38,7 +39,7 @@ class CompiledGrammar:
 
 
 class GrammarCompiler:
-    """Compiles grammars, each once."""
+    """Compiles grammars, each only once."""
 
     def __init__(
         self,
@@ -60,11 +61,11 @@ class GrammarCompiler:
         return self._compile(schema_grammar(schema, **options))
 
     def compile_builtin_json_grammar(self) -> CompiledGrammar:
-        """Any JSON object or array."""
+        """Compiles a grammar for any JSON object or array."""
         return self._compile(Grammar.builtin_json_grammar())
 
     def compile_regex(self, regex: str) -> CompiledGrammar:
-        """A regular expression."""
+        """Compiles a regular expression."""
         return self._compile(Grammar(mw_regex(regex, dialect="ecma")))
 
     def compile_lark(self, lark_string: str, *, named_grammars: Mapping[str, Grammar | str] | None = None) -> CompiledGrammar:
@@ -72,11 +73,11 @@ class GrammarCompiler:
         return self._compile(lark_grammar(lark_string, named_grammars))
 
     def compile_structural_tag(self, *args: Any, **kwargs: Any) -> CompiledGrammar:
-        """A structural tag, or the older tags and triggers."""
+        """Compiles a structural tag, or tags and triggers in the older notation."""
         return self._compile(tag_grammar(args, kwargs))
 
     def compile_grammar(self, grammar: str | Grammar, *, root_rule_name: str = "root") -> CompiledGrammar:
-        """A grammar, or an EBNF grammar as text."""
+        """Compiles a grammar, or an EBNF grammar given as text."""
         if isinstance(grammar, str):
             return self._compile(Grammar(ebnf(grammar, root=root_rule_name)))
         if isinstance(grammar, Grammar):
@@ -84,17 +85,18 @@ class GrammarCompiler:
         raise ValueError("Invalid grammar type. Please pass a string or a Grammar object.")
 
     def clear_cache(self) -> None:
-        """Forgets what was compiled."""
+        """Forgets all compiled grammars."""
         self._compiler.clear()
 
     def get_cache_size_bytes(self) -> int:
-        """Bytes that are kept for grammars. What belongs to the vocabulary, and is shared by all of them, is not among these."""
+        """Returns the number of bytes that cached grammars hold, without the data of the vocabulary that all of them
+        share."""
         size: int = self._compiler.statistics()["cache"]["bytes"]
         return size
 
     @property
     def cache_limit_bytes(self) -> int:
-        """Bytes that may be kept; −1 without a limit."""
+        """The maximum number of cached bytes; −1 means no limit."""
         return self._limit
 
     def _compile(self, grammar: Grammar) -> CompiledGrammar:

@@ -1,4 +1,5 @@
-"""The limit of XGrammar on recursion. Matchers here keep their stacks on the heap, at any depth, so the number is kept and changes nothing.
+"""The limit of XGrammar on recursion. Matchers here keep their stacks on the heap, at any depth, so the number is
+stored but has no effect.
 
 >>> with max_recursion_depth(500):
 ...     get_max_recursion_depth()
@@ -29,12 +30,13 @@ _depth = _from_environment()
 
 
 def get_max_recursion_depth() -> int:
-    """What was set last; at first ``XGRAMMAR_MAX_RECURSION_DEPTH`` of the environment, or 10,000."""
+    """Returns the number that was set last; initially ``XGRAMMAR_MAX_RECURSION_DEPTH`` of the environment, or
+    10,000."""
     return _depth
 
 
 def set_max_recursion_depth(max_recursion_depth: int) -> None:
-    """Keeps a number from 1 to 1,000,000."""
+    """Stores a number from 1 to 1,000,000."""
     global _depth
     if isinstance(max_recursion_depth, bool) or not isinstance(max_recursion_depth, int):
         raise TypeError(f"max_recursion_depth must be an integer, not {type(max_recursion_depth).__name__}")
@@ -45,7 +47,7 @@ def set_max_recursion_depth(max_recursion_depth: int) -> None:
 
 @contextmanager
 def max_recursion_depth(temp_depth: int) -> Iterator[None]:
-    """Keeps another number for a while."""
+    """Stores another number inside a ``with`` block."""
     before = get_max_recursion_depth()
     set_max_recursion_depth(temp_depth)
     try:
@@ -55,5 +57,5 @@ def max_recursion_depth(temp_depth: int) -> Iterator[None]:
 
 
 def get_serialization_version() -> str:
-    """Which version writes, and reads, what is serialised."""
+    """Returns the version of the serialization format."""
     return __version__

@@ -1,4 +1,4 @@
-"""The kinds of exceptions that XGrammar has."""
+"""The exception types of XGrammar."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class InvalidStructuralTagError(RuntimeError):
 
 
 class DeserializeFormatError(RuntimeError):
-    """The JSON is not what was written."""
+    """The JSON has an unexpected structure."""
 
 
 class DeserializeVersionError(RuntimeError):
@@ -26,12 +26,12 @@ class DeserializeVersionError(RuntimeError):
 
 
 def write_document(kind: str, content: dict[str, Any]) -> str:
-    """Something as JSON, with a note of what it is and who wrote it."""
+    """Returns an object as JSON, with its kind and our version."""
     return json.dumps({"__MASKWRIGHT__": kind, "__VERSION__": __version__, **content})
 
 
 def read_document(kind: str, text: str, fields: Sequence[str]) -> dict[str, Any]:
-    """The content of such JSON."""
+    """Returns the content of such JSON."""
     try:
         known = json.loads(text)
     except (TypeError, ValueError) as error:
@@ -47,7 +47,7 @@ def read_document(kind: str, text: str, fields: Sequence[str]) -> dict[str, Any]
 
 
 def as_runtime_error(call: Callable[[], Any]) -> Any:
-    """Does something; whatever is refused is a ``RuntimeError``."""
+    """Calls a function, and converts its errors to ``RuntimeError``."""
     try:
         return call()
     except (Error, TypeError, ValueError, IndexError, OverflowError, BufferError) as error:

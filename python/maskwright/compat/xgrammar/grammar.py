@@ -24,18 +24,20 @@ class Grammar:
 
     @staticmethod
     def from_ebnf(ebnf_string: str, *, root_rule_name: str = "root") -> Grammar:
-        """An EBNF grammar."""
+        """Creates a grammar from EBNF."""
         return _checked(Grammar(ebnf(ebnf_string, root=root_rule_name)))
 
     @staticmethod
     def from_json_schema(schema: Any, *, print_converted_ebnf: bool = False, **options: Any) -> Grammar:
-        """A JSON Schema: text, a dict, or a Pydantic model. The options are ``any_whitespace``, ``indent``, ``separators``, ``strict_mode``,
-        ``max_whitespace_cnt`` and ``any_order``. Nothing is converted to EBNF here, so what is printed is the schema."""
+        """Creates a grammar from a JSON Schema: text, a dict, or a Pydantic model. The options are
+        ``any_whitespace``, ``indent``, ``separators``, ``strict_mode``, ``max_whitespace_cnt`` and ``any_order``.
+        Nothing is converted to EBNF, so the schema itself is printed."""
         return _printed(_checked(schema_grammar(schema, **options)), print_converted_ebnf)
 
     @staticmethod
     def from_regex(regex_string: str, *, print_converted_ebnf: bool = False) -> Grammar:
-        """A regular expression, in the dialect of ECMA-262. Nothing is converted to EBNF here, so what is printed is the expression."""
+        """Creates a grammar from a regular expression in the dialect of ECMA-262. Nothing is converted to EBNF, so
+        the expression itself is printed."""
         return _printed(_checked(Grammar(regex(regex_string, dialect="ecma"))), print_converted_ebnf)
 
     @staticmethod
@@ -45,7 +47,9 @@ class Grammar:
         tokenizer_info: TokenizerInfo | None = None,
         named_grammars: Mapping[str, Grammar | str] | None = None,
     ) -> Grammar:
-        """A Lark grammar. Ignored text stands before everything else only if the grammar says so, and the text of a ``stop`` is written. With ``tokenizer_info`` the tokens that it names are looked for; ``named_grammars`` are those that it calls as ``@name``; tags and unions of grammars cannot be called."""
+        """Creates a grammar from Lark. Ignored text may precede everything else only if the grammar says so, and the
+        text of a ``stop`` is written. With ``tokenizer_info``, the tokens that the grammar names are checked;
+        ``named_grammars`` are the grammars that it calls as ``@name``. Tags and unions of grammars cannot be called."""
         made = _checked(lark_grammar(lark_string, named_grammars))
         if tokenizer_info is not None:
             as_runtime_error(lambda: Compiler(tokenizer_info.vocabulary, workers=1).compile(made.constraint))
@@ -53,32 +57,33 @@ class Grammar:
 
     @staticmethod
     def from_structural_tag(*args: Any, **kwargs: Any) -> Grammar:
-        """A structural tag, or the older tags and triggers."""
+        """Creates a grammar from a structural tag, or from tags and triggers in the older notation."""
         return _checked(tag_grammar(args, kwargs), InvalidStructuralTagError)
 
     @staticmethod
     def builtin_json_grammar() -> Grammar:
-        """Any JSON object or array."""
+        """Creates a grammar for any JSON object or array."""
         return Grammar(json_schema({"type": ["object", "array"]}))
 
     @staticmethod
     def union(*grammars: Grammar) -> Grammar:
-        """A text of one of the grammars. They must have their options for JSON in common."""
+        """Creates a grammar for the texts of any of the grammars. They must have the same options for JSON."""
         return _joined("or", grammars)
 
     @staticmethod
     def concat(*grammars: Grammar) -> Grammar:
-        """A text of each of the grammars, one after the other. They must have their options for JSON in common."""
+        """Creates a grammar for a text of each of the grammars, one after the other. They must have the same options
+        for JSON."""
         return _joined("sequence", grammars)
 
     def serialize_json(self) -> str:
-        """The grammar as JSON, for :meth:`deserialize_json`."""
+        """Returns the grammar as JSON, for :meth:`deserialize_json`."""
         kind, source, options, documents = self.constraint.__reduce__()[1]
         return write_document("grammar", {"kind": kind, "source": source, "options": json.loads(options), "documents": documents})
 
     @staticmethod
     def deserialize_json(json_string: str) -> Grammar:
-        """A grammar that :meth:`serialize_json` wrote."""
+        """Restores a grammar that :meth:`serialize_json` wrote."""
         known = read_document("grammar", json_string, ("kind", "source", "options", "documents"))
         try:
             return Grammar(Constraint(known["kind"], known["source"], json.dumps(known["options"]), known["documents"]))
@@ -99,14 +104,14 @@ def schema_grammar(
     max_whitespace_cnt: int | None = None,
     any_order: bool = False,
 ) -> Grammar:
-    """A schema with the options of XGrammar, not checked yet."""
+    """Returns a schema with the options of XGrammar, not checked yet."""
     whitespace = _whitespace(any_whitespace, indent, separators, max_whitespace_cnt)
     strictness, order = "closed" if strict_mode else "standard", "any" if any_order else "schema"
     return Grammar(json_schema(schema_text(schema), whitespace=whitespace, strictness=strictness, key_order=order))
 
 
 def lark_grammar(text: str, named_grammars: Mapping[str, Grammar | str] | None) -> Grammar:
-    """A Lark grammar with those that it calls, not checked yet."""
+    """Returns a Lark grammar with the grammars that it calls, not checked yet."""
     if named_grammars is not None and not isinstance(named_grammars, Mapping):
         raise TypeError(f"named_grammars must be a dictionary, and is of type {type(named_grammars).__name__}")
     for name, one in (named_grammars or {}).items():
@@ -119,7 +124,7 @@ def lark_grammar(text: str, named_grammars: Mapping[str, Grammar | str] | None) 
 
 
 def tag_grammar(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Grammar:
-    """A structural tag, not checked yet."""
+    """Returns a structural tag, not checked yet."""
     text = _tag_text(args, kwargs)
     try:
         json.loads(text)
@@ -144,7 +149,7 @@ def _whitespace(any_whitespace: bool, indent: int | None, separators: tuple[str,
 
 
 def _joined(kind: str, grammars: tuple[Grammar, ...]) -> Grammar:
-    """Grammars of any languages, as parts of a structural tag."""
+    """Combines grammars of any languages as parts of a structural tag."""
     if not grammars:
         raise RuntimeError("there are no grammars to join")
     for grammar in grammars:
@@ -202,7 +207,7 @@ def _tag_text(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 def _checked(grammar: Grammar, kind: type[RuntimeError] = RuntimeError) -> Grammar:
-    """What is wrong is said when a grammar is made."""
+    """Checks a grammar, so that errors are raised when it is created."""
     try:
         grammar.constraint.check()
     except Error as error:
@@ -214,7 +219,7 @@ _LANGUAGES = {"ebnf": "EBNF", "lark": "Lark", "regex": "Regex"}
 
 
 def told(error: Error, grammar: Grammar) -> str:
-    """What is wrong with a grammar, with the line and the column."""
+    """Returns the error message of a grammar, with the line and the column."""
     language = _LANGUAGES.get(grammar.constraint.kind)
     if language is None:
         return str(error)

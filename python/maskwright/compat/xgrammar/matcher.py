@@ -1,4 +1,4 @@
-"""Matchers in the words of XGrammar."""
+"""Matchers with the interface of XGrammar."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class GrammarMatcher:
-    """One text being written."""
+    """The state of one text."""
 
     def __init__(
         self,
@@ -49,18 +49,18 @@ class GrammarMatcher:
             raise RuntimeError(f"a default temperature must be a finite non-negative number, and is {default_temperature}")
         self._early = terminate_without_stop_token
         self._grammar, self._default = compiled_grammar, default_temperature
-        # Each step that was taken: a token, or text.
+        # The accepted steps: each is a token, or text.
         self._written: list[int | bytes] = []
 
     def accept_token(self, token_id: int, *, debug_print: bool = False) -> bool:
-        """Takes a token; says whether it was taken."""
+        """Accepts a token; returns whether it was accepted."""
         is_taken = self.matcher.try_accept(token_id)
         if is_taken:
             self._written.append(int(token_id))
         return is_taken
 
     def accept_string(self, input_str: str | bytes, *, debug_print: bool = False) -> bool:
-        """Takes some text as one step; says whether it was taken."""
+        """Accepts a text as one step; returns whether it was accepted."""
         try:
             self.matcher.accept_bytes(input_str)
         except Error:
@@ -69,7 +69,7 @@ class GrammarMatcher:
         return True
 
     def fill_next_token_bitmask(self, bitmask: Any, index: int = 0, *, debug_print: bool = False) -> bool:
-        """Writes the mask into a row. Returns that it is to be applied."""
+        """Writes the mask into a row. Always returns that it must be applied."""
         if self.matcher.is_terminated():
             raise RuntimeError("GrammarMatcher has terminated after accepting the stop token, but is trying to find the next token mask")
         as_runtime_error(lambda: self.matcher.fill_mask(bitmask, index))
@@ -84,7 +84,8 @@ class GrammarMatcher:
         time_threshold: float = -1.0,
         temperatures: Any = None,
     ) -> bool:
-        """Writes the masks of a tree of guessed tokens, given by first children and next siblings, and the temperatures, −1 where there is none or the token may not come. It is always completed."""
+        """Writes the masks of a tree of guessed tokens, given by first children and next siblings, and the
+        temperatures: −1 if there is none or the token is not allowed. It is never interrupted."""
         links = (draft_tokens, retrieve_next_token, retrieve_next_sibling)
         as_runtime_error(lambda: self.matcher.fill_draft_links(*links, token_bitmask))
         if temperatures is not None:
@@ -97,7 +98,7 @@ class GrammarMatcher:
             raise RuntimeError(f"there are {len(tokens)} nodes, and room for {len(temperatures)} temperatures")
         for node in range(len(tokens)):
             temperatures[node] = -1.0
-        # A node and the matcher behind its token; the first node is where the text stands.
+        # A node and the matcher after its token. The first node is the current state.
         work: list[tuple[int, GrammarMatcher]] = [(0, self)] if tokens else []
         while work:
             node, matcher = work.pop()
@@ -111,7 +112,7 @@ class GrammarMatcher:
                 child = sibling[child]
 
     def find_jump_forward_string(self) -> str:
-        """What must come next."""
+        """Returns the text that must come next."""
         return self.matcher.forced_text()
 
     def rollback(self, num_tokens: int = 1) -> None:
@@ -120,15 +121,16 @@ class GrammarMatcher:
         del self._written[len(self._written) - num_tokens :]
 
     def get_captures(self, *, deduplicate: bool = True) -> list[tuple[str, bytes]]:
-        """What rules with a capture have matched, in the order in which they ended. The text is read again for it, and it is read in one way: so there are no others, and
-        ``deduplicate=False`` is refused."""
+        """Returns what rules with a capture have matched, in the order in which they ended. The text is parsed again
+        for this, and only one parse is used, so ``deduplicate=False`` is refused."""
         if not deduplicate:
             raise RuntimeError("get_captures tells one reading of the text, and deduplicate=False asks for all; leave it out")
         return as_runtime_error(lambda: captures(self._grammar.compiler, self._grammar.grammar.constraint, self._written))
 
     @property
     def temperature(self) -> float | None:
-        """The temperature that the innermost open rule wants, or the default. The text is read again for it."""
+        """Returns the temperature that the innermost open rule requests, or the default. The text is parsed again
+        for this."""
         if self.matcher.is_terminated():
             return self._default
         found = as_runtime_error(lambda: temperature(self._grammar.compiler, self._grammar.grammar.constraint, self._written))
@@ -143,12 +145,12 @@ class GrammarMatcher:
         return self.matcher.is_accepting()
 
     def reset(self) -> None:
-        """Back to the beginning."""
+        """Returns to the beginning."""
         self.matcher.reset()
         self._written.clear()
 
     def fork(self) -> GrammarMatcher:
-        """An independent matcher at the same place."""
+        """Returns an independent matcher in the same state."""
         made = GrammarMatcher.__new__(GrammarMatcher)
         made.matcher, made._early = self.matcher.fork(), self._early
         made._grammar, made._default, made._written = self._grammar, self._default, list(self._written)
@@ -156,7 +158,7 @@ class GrammarMatcher:
 
     @property
     def max_rollback_tokens(self) -> int:
-        """Always −1: without a limit."""
+        """Always −1: no limit."""
         return -1
 
     @property
@@ -166,7 +168,7 @@ class GrammarMatcher:
 
 
 class BatchGrammarMatcher:
-    """Many texts at once."""
+    """Operations on many matchers at once."""
 
     def __init__(self, max_threads: int | Literal["auto"] = "auto") -> None:
         self._threads = None if max_threads == "auto" else int(max_threads)
@@ -185,7 +187,7 @@ class BatchGrammarMatcher:
 
     @staticmethod
     def batch_accept_token(matchers: Sequence[GrammarMatcher], tokens: Sequence[int], debug_print: bool = False) -> list[bool]:
-        """Gives each matcher its token."""
+        """Makes each matcher accept its token."""
         taken: list[bool] = as_runtime_error(lambda: accept_tokens([matcher.matcher for matcher in matchers], tokens))
         for matcher, token, is_taken in zip(matchers, tokens, taken):
             if is_taken:
@@ -194,7 +196,7 @@ class BatchGrammarMatcher:
 
     @staticmethod
     def batch_fill_temperature(matchers: Sequence[GrammarMatcher], temperatures: Any, indices: Sequence[int] | None = None) -> None:
-        """Writes the temperature of each matcher, and −1 where there is none, one after the other or at these places."""
+        """Writes the temperature of each matcher, or −1 if there is none, in order or at the given indices."""
         places = range(len(matchers)) if indices is None else indices
         if len(places) != len(matchers):
             raise RuntimeError(f"the indices size is {len(places)}, and there are {len(matchers)} matchers")
@@ -208,7 +210,7 @@ class BatchGrammarMatcher:
     def batch_accept_string(
         matchers: Sequence[GrammarMatcher], strings: Sequence[str | bytes], debug_print: bool = False
     ) -> list[bool]:
-        """Gives each matcher its text."""
+        """Makes each matcher accept its text."""
         if len(matchers) != len(strings):
             raise RuntimeError(f"there are {len(matchers)} matchers and {len(strings)} strings")
         return [matcher.accept_string(string) for matcher, string in zip(matchers, strings)]

@@ -1,4 +1,5 @@
-"""Tools and choices of tools as OpenAI's API for chats has them, with what XGrammar adds: tools of the server itself. The classes are Pydantic's.
+"""Tools and tool choices as in OpenAI's chat API, with XGrammar's extension for tools of the server itself. The classes
+are Pydantic models.
 
 >>> FunctionToolParam(function={"name": "weather"}).function.parameters is None
 True

@@ -5,7 +5,8 @@
 >>> StructuralTag(format=tag).model_dump_json()
 '{"type": "structural_tag", "format": {"type": "tag", "begin": "<n>", "content": {"type": "json_schema", "json_schema": {"type": "integer"}}, "end": "</n>"}}'
 
-Fields are given by name. What is not given is not written, so a part means what the notation means without it. A part that is given as a dict is read.
+Fields are given by name. Fields that are not given are not written, so they have the default of the notation. A part
+may also be given as a dict.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ __all__ = [
 
 
 class Format:
-    """A part of a structural tag. Each kind says which fields it has, and what those are that may be left out."""
+    """A part of a structural tag. Each kind lists its fields, and the defaults of those that may be left out."""
 
     type: str
-    #: The fields that must be given.
+    #: The required fields.
     _needs: ClassVar[tuple[str, ...]] = ()
-    #: The others, and what they are if they are not given.
+    #: The optional fields, with their defaults.
     _may: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, **fields: Any) -> None:
@@ -72,17 +73,17 @@ class Format:
             setattr(self, field, _read(value))
 
     def model_dump(self, **_: Any) -> dict[str, Any]:
-        """The part as dicts."""
+        """Returns the part as nested dicts."""
         changed = [field for field, otherwise in self._may.items() if field in self._given or getattr(self, field) != otherwise]
         return {"type": self.type} | {field: _written(getattr(self, field)) for field in [*self._needs, *changed]}
 
     def model_dump_json(self, indent: int | None = None, **_: Any) -> str:
-        """The part as JSON."""
+        """Returns the part as JSON."""
         return json.dumps(self.model_dump(), indent=indent, ensure_ascii=False)
 
     @classmethod
     def model_validate(cls, obj: Any) -> Any:
-        """A part of this kind, of a dict."""
+        """Reads a part of this kind from a dict."""
         if isinstance(obj, cls):
             return obj
         if not isinstance(obj, dict):
@@ -91,11 +92,11 @@ class Format:
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes) -> Any:
-        """A part of this kind, of JSON."""
+        """Reads a part of this kind from JSON."""
         return cls.model_validate(json.loads(json_data))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Any:
-        """The same part again, with other values in some fields."""
+        """Returns a copy, with other values in some fields."""
         made = copy.deepcopy(self) if deep else copy.copy(self)
         made._given = list(self._given)
         for field, value in (update or {}).items():
@@ -107,11 +108,12 @@ class Format:
 
     @classmethod
     def model_json_schema(cls) -> dict[str, Any]:
-        """A schema of what is read as such a part. What its fields must be is checked when it is read."""
+        """Returns a schema for such a part. It does not describe the values of the fields, which are checked on
+        reading."""
         fields = {"type": {"const": cls.type, "default": cls.type}} | {field: {} for field in [*cls._needs, *cls._may]}
         return {"title": cls.__name__, "type": "object", "properties": fields, "required": list(cls._needs), "additionalProperties": False}
 
-    # Servers have parts as fields of their models of Pydantic, which asks for these; nothing else needs it.
+    # Servers use parts as fields of Pydantic models, and Pydantic calls these methods.
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -140,7 +142,7 @@ class ConstStringFormat(Format):
 
 
 class JSONSchemaFormat(Format):
-    """A document that satisfies a schema, in one of the styles."""
+    """A document that satisfies a schema, in one of the supported styles."""
 
     type = "json_schema"
     _needs = ("json_schema",)
@@ -148,7 +150,7 @@ class JSONSchemaFormat(Format):
 
 
 class QwenXMLParameterFormat(Format):
-    """The older name of a schema in the style ``qwen_xml``."""
+    """A schema in the style ``qwen_xml``, in the older notation."""
 
     type = "qwen_xml_parameter"
     _needs = ("json_schema",)
@@ -169,14 +171,14 @@ class TokenFormat(Format):
 
 
 class ExcludeTokenFormat(Format):
-    """One token that is none of these."""
+    """One token except these."""
 
     type = "exclude_token"
     _may = {"exclude_tokens": []}
 
 
 class AnyTokensFormat(Format):
-    """Tokens that are none of these."""
+    """Tokens except these."""
 
     type = "any_tokens"
     _may = {"exclude_tokens": [], "max_tokens": None}
@@ -217,7 +219,7 @@ class TagFormat(Format):
 
     type = "tag"
     _needs = ("begin", "content", "end")
-    #: What the content is to a reader of ours: ``"reasoning"``, or ``{"call": NAME}``.
+    #: The role of the content for our reader: ``"reasoning"``, or ``{"call": NAME}``.
     _may = {"role": None}
 
 
@@ -230,7 +232,7 @@ class TriggeredTagsFormat(Format):
 
 
 class TokenTriggeredTagsFormat(Format):
-    """The same with tokens as triggers."""
+    """The same, with tokens as triggers."""
 
     type = "token_triggered_tags"
     _needs = ("trigger_tokens", "tags")
@@ -253,7 +255,7 @@ class OptionalFormat(Format):
 
 
 class PlusFormat(Format):
-    """A part, once or more often."""
+    """A part, once or more."""
 
     type = "plus"
     _needs = ("content",)
@@ -267,14 +269,14 @@ class StarFormat(Format):
 
 
 class RepeatFormat(Format):
-    """A part, so many times; a greatest number of −1 is none."""
+    """A part, repeated; a maximum of −1 means no limit."""
 
     type = "repeat"
     _needs = ("min", "max", "content")
 
 
 class DispatchFormat(Format):
-    """Free text in which certain words decide what follows them."""
+    """Free text in which certain strings determine what follows them."""
 
     type = "dispatch"
     _needs = ("rules",)
@@ -282,7 +284,7 @@ class DispatchFormat(Format):
 
 
 class TokenDispatchFormat(Format):
-    """The same with tokens."""
+    """The same, with tokens."""
 
     type = "token_dispatch"
     _needs = ("rules",)
@@ -300,7 +302,7 @@ class StructuralTag(Format):
 
     @staticmethod
     def from_json(json_str: str | dict[str, Any]) -> StructuralTag:
-        """Reads a tag."""
+        """Reads a structural tag."""
         try:
             tag = json.loads(json_str) if isinstance(json_str, str) else json_str
         except ValueError as error:
@@ -310,13 +312,13 @@ class StructuralTag(Format):
 
     @staticmethod
     def from_legacy_structural_tag(tags: Sequence[StructuralTagItem], triggers: Sequence[str]) -> StructuralTag:
-        """The older tags and triggers as a tag of today."""
+        """Converts tags and triggers in the older notation."""
         items = [TagFormat(begin=tag.begin, content=JSONSchemaFormat(json_schema=json.loads(schema_text(tag.schema_))), end=tag.end) for tag in tags]
         return StructuralTag(format=TriggeredTagsFormat(triggers=list(triggers), tags=items))
 
 
 class StructuralTagItem:
-    """A tag of the older kind: what begins it, the schema of its content, what ends it."""
+    """A tag in the older notation: its begin, the schema of its content, and its end."""
 
     def __init__(self, begin: str, schema: Any, end: str) -> None:
         self.begin, self.schema_, self.end = begin, schema, end
@@ -331,10 +333,10 @@ _KINDS: dict[str, type[Format]] = {kind.type: kind for kind in Format.__subclass
 
 
 def _read(value: Any) -> Any:
-    """Dicts with a type of ours are parts, also in lists and pairs."""
+    """Converts dicts with one of our types to parts, also inside lists and tuples."""
     if isinstance(value, dict) and isinstance(value.get("type"), str) and value["type"] in _KINDS and value["type"] != "structural_tag":
         kind = _KINDS[value["type"]]
-        # A schema may say `type`, too, and is none of ours; it has other fields.
+        # A schema may also have a `type`, but lacks the other required fields.
         return kind(**value) if all(field in value for field in kind._needs) else value
     if isinstance(value, (list, tuple)):
         return [_read(item) for item in value]

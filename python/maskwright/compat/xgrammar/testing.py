@@ -1,4 +1,4 @@
-"""What the tests of programs use."""
+"""Helpers for tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["bitmask_to_bool_mask", "bool_mask_to_bitmask"]
 
 
 def bool_mask_to_bitmask(bool_mask: torch.Tensor) -> torch.Tensor:
-    """Rows of booleans as rows of 32-bit words."""
+    """Converts rows of booleans to rows of 32-bit words."""
     rows, width = bool_mask.shape
     words = (width + 31) // 32
     padded = torch.zeros((rows, words * 32), dtype=torch.int64)
@@ -26,7 +26,7 @@ def bool_mask_to_bitmask(bool_mask: torch.Tensor) -> torch.Tensor:
 
 
 def bitmask_to_bool_mask(bit_mask: torch.Tensor, vocab_size: int | None = None) -> torch.Tensor:
-    """Rows of 32-bit words as rows of booleans."""
+    """Converts rows of 32-bit words to rows of booleans."""
     bits = (bit_mask.unsqueeze(-1) >> torch.arange(32, dtype=torch.int32)) & 1
     flat = bits.flatten(-2).bool()
     return flat if vocab_size is None else flat[..., :vocab_size]

@@ -1,4 +1,4 @@
-"""Tokenizers in the words of XGrammar."""
+"""Tokenizers with the interface of XGrammar."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ... import Vocabulary
 from .exception import DeserializeFormatError, read_document, write_document
 
-#: Tokens that end a text, by their usual names, for lists of tokens without ``stop_token_ids``.
+#: The usual names of tokens that end a text, for lists of tokens without ``stop_token_ids``.
 _ENDS = ("</s>", "<eos>", "<|eos|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|eom_id|>")
 
 
@@ -46,7 +46,7 @@ class TokenizerInfo:
         specials = {stop: name or f"<stop {stop}>" for stop, name in names.items()}
         self._decoded: list[bytes] | None = decoded
         self._type, self._prefix = vocab_type, add_prefix_space
-        # A matcher that takes texts alone needs no tokens, and a vocabulary needs one.
+        # A vocabulary needs at least one token, although a matcher that only takes text needs none.
         self._is_empty = not tokens and not specials
         if self._is_empty:
             specials, size = {0: "<no token>"}, max(size, 1)
@@ -56,7 +56,7 @@ class TokenizerInfo:
     def from_huggingface(
         tokenizer: Any, *, vocab_size: int | None = None, stop_token_ids: Sequence[int] | int | None = None
     ) -> TokenizerInfo:
-        """The tokens of a tokenizer of transformers. ``vocab_size`` is the width of the model's output."""
+        """Reads the tokens of a tokenizer of transformers. ``vocab_size`` is the width of the model's output."""
         if isinstance(stop_token_ids, list) and not stop_token_ids:
             raise ValueError("stop_token_ids cannot be empty")
         made = TokenizerInfo._of(Vocabulary.from_tokenizer(tokenizer, eos=stop_token_ids, size=vocab_size), _type_of(tokenizer))
@@ -72,7 +72,7 @@ class TokenizerInfo:
 
     @staticmethod
     def from_vocab_and_metadata(encoded_vocab: Sequence[bytes | str], metadata: str) -> TokenizerInfo:
-        """The tokens of a list, with what :meth:`dump_metadata` said."""
+        """Creates it from a list of tokens and the result of :meth:`dump_metadata`."""
         known = json.loads(metadata)
         return TokenizerInfo(
             encoded_vocab,
@@ -83,7 +83,7 @@ class TokenizerInfo:
         )
 
     def dump_metadata(self) -> str:
-        """What is known besides the tokens, as JSON."""
+        """Returns everything except the tokens, as JSON."""
         known = {
             "vocab_type": self._type.value,
             "vocab_size": self.vocab_size,
@@ -93,14 +93,14 @@ class TokenizerInfo:
         return json.dumps(known, separators=(",", ":"))
 
     def serialize_json(self) -> str:
-        """The tokens and what is known of them as JSON, for :meth:`deserialize_json`."""
+        """Returns the tokens and the metadata as JSON, for :meth:`deserialize_json`."""
         tokens = [base64.b64encode(token).decode() for token in self.decoded_vocab]
         known = {"metadata": json.loads(self.dump_metadata()), "decoded_vocab": tokens, "specials": self.vocabulary.specials if self._decoded is None else None}
         return write_document("tokenizer info", known)
 
     @staticmethod
     def deserialize_json(json_string: str) -> TokenizerInfo:
-        """What :meth:`serialize_json` wrote."""
+        """Restores what :meth:`serialize_json` wrote."""
         known = read_document("tokenizer info", json_string, ("metadata", "decoded_vocab"))
         try:
             metadata = known["metadata"]
@@ -120,7 +120,7 @@ class TokenizerInfo:
 
     @property
     def vocab_type(self) -> VocabType:
-        """How the tokens were written."""
+        """How the tokens are written."""
         return self._type
 
     @property
@@ -130,14 +130,14 @@ class TokenizerInfo:
 
     @property
     def add_prefix_space(self) -> bool:
-        """Whether the tokenizer puts a space in front of a text."""
+        """Whether the tokenizer puts a space before a text."""
         return self._prefix
 
     prepend_space_in_tokenization = add_prefix_space
 
     @property
     def decoded_vocab(self) -> list[bytes]:
-        """The bytes of all tokens; of special ones their names."""
+        """The bytes of all tokens; special tokens are written as their names."""
         if self._decoded is not None:
             return list(self._decoded)
         names = {number: name.encode() for name, number in self.vocabulary.specials.items()}
@@ -150,7 +150,7 @@ class TokenizerInfo:
 
     @property
     def special_token_ids(self) -> list[int]:
-        """Tokens that are no text and do not end one."""
+        """Tokens that have no text and do not end one."""
         if self._is_empty:
             return list(range(len(self._decoded or [])))
         stops, specials = set(self.vocabulary.eos), set(self.vocabulary.specials.values())
@@ -175,7 +175,8 @@ def _decode(token: str | bytes, vocab_type: VocabType) -> bytes:
 
 
 def _byte_level() -> dict[str, int]:
-    """The characters that stand for bytes: those that can be seen for themselves, the others from 256 on."""
+    """Returns the characters that stand for bytes: visible bytes stand for themselves, the others are numbered from
+    256."""
     seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(256) if byte not in seen]
     return {chr(byte): byte for byte in seen} | {chr(256 + at): byte for at, byte in enumerate(hidden)}
@@ -189,10 +190,10 @@ def _type_of(tokenizer: Any) -> VocabType:
 
 
 def _puts_space_first(tokenizer: Any) -> bool:
-    """Whether a tokenizer that writes ``▁`` for a space puts one in front of a text: by how it cuts one."""
+    """Whether a tokenizer that writes ``▁`` for a space puts one before a text, found out by encoding one."""
     try:
         first = tokenizer.convert_ids_to_tokens(tokenizer.encode("a", add_special_tokens=False)[:1])
     except (AttributeError, TypeError):
-        # It cuts no texts in the way of transformers.
+        # It does not encode texts like a tokenizer of transformers.
         return False
     return bool(first) and str(first[0]).startswith("▁")

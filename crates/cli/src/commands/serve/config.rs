@@ -1,4 +1,4 @@
-//! What `maskwright serve` can be told: by flags, and by a file with the same names.
+//! The settings of `maskwright serve`: as flags, and as a file with the same names.
 
 use std::{num::NonZero, path::PathBuf, time::Duration};
 
@@ -7,91 +7,99 @@ use serde::Deserialize;
 
 use crate::commands::model::Runtime;
 
-/// Everything that can be set. In a file the names are those of the flags, without the dashes in front.
+/// All settings. In a file the names are those of the flags, without the leading dashes.
 #[derive(Debug, Clone, Default, clap::Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Config {
     /// A GGUF file, a folder with a model, or `smollm2`, the small model that `make assets` fetches [default: smollm2]
     #[arg(long, value_name = "PATH", help_heading = "Model")]
     pub(crate) model: Option<PathBuf>,
-    /// What clients call the model [default: the name of the file or folder]
+    /// The name of the model for clients [default: the name of the file or folder]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) name: Option<String>,
-    /// What computes the model [default: auto]
+    /// The runtime for the model [default: auto]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) runtime: Option<Runtime>,
-    /// Threads that compute [default: one less than there are processors]
+    /// Threads that compute [default: one less than the number of processors]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) threads: Option<NonZero<usize>>,
-    /// The most tokens of a text, if that is to be less than what the model can
+    /// The maximum number of tokens of a text, if lower than the model's own limit
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) context: Option<NonZero<usize>>,
-    /// The most answers that are written at the same time [default: 16]
+    /// The maximum number of answers that are written at the same time [default: 16]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) max_batch: Option<NonZero<usize>>,
-    /// How the model writes tool calls: the name of a format, or a file with one [default: by its template]
+    /// The format of the model's tool calls: the name of a format, or a file with one [default: guessed from its
+    /// template]
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) tool_format: Option<String>,
-    /// How tokens are chosen where a request does not say it: 0 is always the best, 1 as the model says [default: what its files recommend, or 1]
+    /// The temperature unless a request says otherwise: 0 always takes the best token, 1 samples from the model's
+    /// distribution [default: what its files recommend, or 1]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) temperature: Option<f32>,
-    /// Ask the model for every token, also where the constraint leaves no choice
+    /// Ask the model for every token, even if the constraint leaves no choice
     #[arg(long, help_heading = "Model")]
     pub(crate) no_jump_forward: bool,
 
-    /// The address to listen at; others than this machine can reach 0.0.0.0 [default: 127.0.0.1]
+    /// The address to listen on; other machines can reach 0.0.0.0 [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", help_heading = "Connections")]
     pub(crate) host: Option<String>,
-    /// The port to listen at; 0 is any free one [default: 8000]
+    /// The port to listen on; 0 means any free port [default: 8000]
     #[arg(long, value_name = "PORT", help_heading = "Connections")]
     pub(crate) port: Option<u16>,
-    /// A key that clients must show; give the flag once for each. Other users of this machine can see it: better use a file
+    /// A key that clients must send; repeat the flag for each key. Other users of this machine can see it, so a file is
+    /// better
     #[arg(long, value_name = "KEY", help_heading = "Connections")]
     pub(crate) api_key: Vec<String>,
-    /// A file with keys, one a line
+    /// A file with keys, one per line
     #[arg(long, value_name = "FILE", help_heading = "Connections")]
     pub(crate) api_key_file: Option<PathBuf>,
-    /// Pages from this origin may use the API, such as `https://example.org`; `*` is any. Give the flag once for each
+    /// An origin of web pages that may use the API, such as `https://example.org`; `*` means any. Repeat the flag for
+    /// each origin
     #[arg(long, value_name = "ORIGIN", help_heading = "Connections")]
     pub(crate) cors_origin: Vec<String>,
-    /// A name by which clients may call the server, besides `localhost` and addresses; others are refused where the server listens for this machine alone. Give the flag once for each
+    /// A host name that clients may use, besides `localhost` and addresses; other names are refused if the server only
+    /// listens for this machine. Repeat the flag for each name
     #[arg(long, value_name = "NAME", help_heading = "Connections")]
     pub(crate) allowed_host: Vec<String>,
-    /// The most bytes of a request, as in `16M` [default: 16M]
+    /// The maximum size of a request in bytes, such as `16M` [default: 16M]
     #[arg(long, value_name = "SIZE", help_heading = "Connections")]
     pub(crate) max_body: Option<Size>,
-    /// How many requests may wait for a place in the batch [default: 256]
+    /// The maximum number of requests that wait for a place in the batch [default: 256]
     #[arg(long, value_name = "N", help_heading = "Connections")]
     pub(crate) queue: Option<usize>,
-    /// Bytes of responses that are kept in memory for `previous_response_id`; 0 keeps none [default: 64M]
+    /// The maximum size in bytes of responses that are kept in memory for `previous_response_id`; 0 keeps none
+    /// [default: 64M]
     #[arg(long, value_name = "SIZE", help_heading = "Connections")]
     pub(crate) response_bytes: Option<Size>,
-    /// Seconds that an answer may take [default: 600]
+    /// The maximum duration of an answer in seconds [default: 600]
     #[arg(long, value_name = "SECONDS", help_heading = "Connections")]
     pub(crate) request_timeout: Option<u64>,
 
-    /// Which engine matches constraints [default: maskwright]
+    /// The engine that matches constraints [default: maskwright]
     #[arg(long, value_name = "NAME", help_heading = "Constraints")]
     pub(crate) grammar_backend: Option<Backend>,
-    /// Bytes that compiled constraints may hold together, as in `512M` [default: 512M]
+    /// The maximum size of all compiled constraints in bytes, such as `512M` [default: 512M]
     #[arg(long, value_name = "SIZE", help_heading = "Constraints")]
     pub(crate) cache_bytes: Option<Size>,
-    /// Seconds that compiling a constraint may take [default: 10]
+    /// The maximum duration of compiling a constraint in seconds [default: 10]
     #[arg(long, value_name = "SECONDS", help_heading = "Constraints")]
     pub(crate) compile_timeout: Option<u64>,
-    /// Threads that compile; a slow compile keeps none of the others waiting [default: 4]
+    /// Threads that compile; slow constraints do not delay others [default: 4]
     #[arg(long, value_name = "N", help_heading = "Constraints")]
     pub(crate) compile_threads: Option<NonZero<usize>>,
-    /// Milliseconds for which masks are computed ahead right after a constraint was compiled, unless another one waits; 0 is never [default: 5]
+    /// Milliseconds for computing masks ahead after a constraint was compiled, unless another one waits; 0 disables it
+    /// [default: 5]
     #[arg(long, value_name = "N", help_heading = "Constraints")]
     pub(crate) prepare: Option<u64>,
-    /// Steps that one mask or one token may take, some nanoseconds each; beyond them a request ends with an error [default: 20000000]
+    /// The maximum number of steps for one mask or one token, at some nanoseconds each; a request that exceeds it ends
+    /// with an error [default: 20000000]
     #[arg(long, value_name = "N", help_heading = "Constraints")]
     pub(crate) mask_steps: Option<NonZero<u64>>,
     /// Whether a constrained answer is complete when its tokens are used up [default: always]
     #[arg(long, value_name = "WHEN", help_heading = "Constraints")]
     pub(crate) finish: Option<When>,
-    /// A file with the grammar with probabilities of requests that ask for `{"type": "pcfg"}` and bring none
+    /// A file with the default grammar with probabilities, for requests with `{"type": "pcfg"}` that contain none
     #[arg(long, value_name = "FILE", help_heading = "Constraints")]
     pub(crate) pcfg: Option<PathBuf>,
     /// White space between the tokens of JSON, as a regular expression, unless a request says otherwise
@@ -106,33 +114,33 @@ pub(crate) struct Config {
     /// No white space between the tokens of JSON, unless a request says otherwise
     #[arg(long, help_heading = "Constraints")]
     pub(crate) constrained_json_disable_any_whitespace: bool,
-    /// A file with compiled constraints: read at the start if it is there, written at the end
+    /// A file with compiled constraints: read at the start if it exists, written at the end
     #[arg(long, value_name = "FILE", help_heading = "Constraints")]
     pub(crate) warm: Option<PathBuf>,
 
-    /// How log lines are written [default: text]
+    /// The format of log lines [default: text]
     #[arg(long, visible_alias = "log-format", value_name = "FORM", help_heading = "Log")]
     #[serde(alias = "log-format")]
     pub(crate) log: Option<Log>,
 }
 
-/// An engine.
+/// An engine for constraints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Backend {
-    /// Ours
+    /// The built-in engine
     Maskwright,
     /// llguidance, if the program was built with it (`--features llguidance`)
     Llguidance,
 }
 
-/// When constrained answers are finished.
+/// When constrained answers are completed within their tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum When {
-    /// Unless a request says otherwise
+    /// Yes, unless a request says otherwise
     Always,
-    /// If a request says so
+    /// Only if a request says so
     Ask,
     /// Never
     Never,
@@ -148,20 +156,20 @@ impl From<When> for maskwright_server::Finish {
     }
 }
 
-/// A form of log lines.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Log {
     /// For people
     Text,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
     /// None
     Off,
 }
 
 impl Config {
-    /// What flags say comes first, then what the file says.
+    /// Combines the flags with the settings of the file; flags take precedence.
     pub(crate) fn over(self, file: Self) -> Self {
         let both = |flags: Vec<String>, file: Vec<String>| if flags.is_empty() { file } else { flags };
         let is_spaced = self.constrained_json_whitespace_pattern.is_some();
@@ -194,7 +202,7 @@ impl Config {
             mask_steps: self.mask_steps.or(file.mask_steps),
             finish: self.finish.or(file.finish),
             pcfg: self.pcfg.or(file.pcfg),
-            // The two are about one thing, so a flag for either overrules the file in both.
+            // Both settings are about white space, so a flag for either overrides both settings of the file.
             constrained_json_whitespace_pattern: self
                 .constrained_json_whitespace_pattern
                 .or(file.constrained_json_whitespace_pattern.filter(|_| !is_compact)),
@@ -211,7 +219,7 @@ impl Config {
 #[serde(try_from = "Written")]
 pub(crate) struct Size(pub(crate) usize);
 
-/// How a file may say it.
+/// A size in a file: a number or a string.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -248,7 +256,7 @@ impl std::str::FromStr for Size {
     }
 }
 
-/// Seconds, at least one.
+/// Returns a duration of at least one second.
 pub(crate) fn seconds(given: Option<u64>, other: Duration) -> Duration {
     given.map_or(other, |seconds| Duration::from_secs(seconds.max(1)))
 }

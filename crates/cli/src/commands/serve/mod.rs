@@ -1,4 +1,4 @@
-//! `maskwright serve`: a model behind the API of `OpenAI`, and a page to play with.
+//! `maskwright serve`: serves a model with the API of `OpenAI`, and a page to try it.
 
 mod config;
 
@@ -25,13 +25,13 @@ use crate::args::{file_name, read_text};
 use crate::failure::{Failure, Verdict};
 use crate::source::Source;
 
-/// Serve a model behind the API of `OpenAI`, and a page to play with
+/// Serve a model with the API of `OpenAI`, and a page to try it
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     config: Config,
-    /// A TOML file with the same settings, as in `max-batch = 8`; flags come before it
+    /// A TOML file with the same settings, such as `max-batch = 8`; flags take precedence
     #[arg(long = "config", value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let name = config.name.clone().unwrap_or_else(|| name_of(&model));
     let load = LoadOptions { threads: config.threads, context: config.context };
     let scheduling = scheduling(&config);
-    // Each answer has a text, and others are kept.
+    // One text for each answer, and further texts that are kept.
     let texts = scheduling.max_batch.saturating_add(scheduling.kept_texts);
     let loaded = config.runtime.unwrap_or_default().open(&model, load, texts)?;
     let backend = backend(&config, &loaded)?;
@@ -79,7 +79,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
         warm(path, engine.grammars())?;
     }
     let server = Server::new(engine, settings);
-    // The server takes four threads, or one for each processor, for what takes a while; a thread that has ended its work is not at once free for the next.
+    // The server uses four threads, or one for each processor, for slow work. A thread that has finished is not
+    // immediately free for the next task, so there are twice as many.
     let threads = 2 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get).max(4);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -102,7 +103,7 @@ async fn serve(server: Server, config: &Config, name: &str, out: &mut dyn Write)
         .map_err(|error| Failure::sentence(format!("cannot listen at {host}, port {port}: {error}")))?;
     let address = listener.local_addr().map_err(sentence)?;
     if is_open(address.ip(), config) {
-        // It is no reason not to start: the network may be one's own.
+        // This is no reason not to start: the network may be private.
         let _ = writeln!(
             io::stderr(),
             "warning: everybody who reaches {host} can use the server; give a key with --api-key-file, or listen at 127.0.0.1"
@@ -113,14 +114,14 @@ async fn serve(server: Server, config: &Config, name: &str, out: &mut dyn Write)
     server.serve(listener, stopped()).await.map_err(sentence)
 }
 
-/// Whether others than this machine can use the server without a key.
+/// Whether other machines can use the server without a key.
 fn is_open(address: std::net::IpAddr, config: &Config) -> bool {
     !address.is_loopback() && config.api_key.is_empty() && config.api_key_file.is_none()
 }
 
-/// Ready when somebody wants the program to end.
+/// Is ready when the program is asked to stop.
 async fn stopped() {
-    // Without handlers the signals end the program by themselves.
+    // If there is no handler, a signal ends the program.
     let interrupt = async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
@@ -159,7 +160,8 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
         return Err(Failure::sentence("an API key is empty, which would keep nobody out"));
     }
     settings.cors_origins.clone_from(&config.cors_origin);
-    // Whoever lets others in knows by which names they come. This machine alone is reached by few.
+    // Host names are checked if they were listed, or if only this machine can reach the server: then few names are
+    // possible.
     if is_local(config.host.as_deref().unwrap_or("127.0.0.1")) || !config.allowed_host.is_empty() {
         settings.hosts = Some(config.allowed_host.clone());
     }
@@ -168,7 +170,7 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
     if let Some(path) = &config.pcfg {
         let text = read_text(path)?;
         let source = Source::new(&file_name(path), &text, Constraint::pcfg(&text));
-        // Better here than in the first answer.
+        // An error at the start is better than an error in the first answer.
         source.constraint.grammar(&source.options, None).map_err(|error| source.failure(&error))?;
         settings.pcfg = Some(text);
     }
@@ -182,13 +184,13 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
         }
         (Some(pattern), false) => *whitespace = Whitespace::Pattern(pattern.clone()),
         (None, true) => *whitespace = Whitespace::Compact,
-        // It has no other white space than its own, and would refuse every schema.
+        // llguidance has its own fixed white space, and would refuse every schema with this setting.
         (None, false) if config.grammar_backend == Some(Backend::Llguidance) => {
             *whitespace = Whitespace::default();
         }
         (None, false) => {}
     }
-    // A pattern that is wrong would be the fault of every request.
+    // An invalid pattern would make every request fail.
     let options =
         maskwright::Options { json_schema: settings.options.json_schema.clone(), ..Default::default() };
     Constraint::json_schema(r#"{"type": "array"}"#)
@@ -197,7 +199,7 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Whether an address is reached by this machine alone.
+/// Whether only this machine can reach an address.
 fn is_local(host: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
@@ -209,20 +211,20 @@ fn compiling(config: &Config) -> Compiling {
         budget: config.cache_bytes.map_or(settings.budget, |size| size.0),
         timeout: seconds(config.compile_timeout, settings.timeout),
         when_slow: Some(make_room),
-        // The model reads the prompt meanwhile, and leaves a processor to others.
+        // Meanwhile the model reads the prompt, and leaves a processor free.
         prepare: Duration::from_millis(config.prepare.unwrap_or(5)),
         ..settings
     }
 }
 
-/// From now on this thread works mostly when there is nothing else to do, so that no answer waits for a constraint that takes long to compile.
+/// Lowers the priority of this thread, so that a constraint that takes long to compile does not slow down answers.
 fn make_room() {
-    // On other systems it would be the whole program. Where it is not allowed, everything goes on as before.
+    // On other systems this would affect the whole program. A failure is ignored.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, LOW);
 }
 
-/// A tenth of what others get, if they want all: enough not to run into its time limit for want of a processor.
+/// About a tenth of the processor time of a normal thread if all are busy: enough to compile within the time limit.
 #[cfg(target_os = "linux")]
 const LOW: i32 = 10;
 
@@ -251,7 +253,7 @@ fn backend(config: &Config, loaded: &Loaded) -> Result<Arc<dyn Engines>, Failure
     }
 }
 
-/// A format by its name, or from a file.
+/// Returns a format by name, or reads it from a file.
 fn tool_format(name: &str) -> Result<ModelFormat, Failure> {
     if ModelFormat::names().any(|known| known == name) || !Path::new(name).exists() {
         return ModelFormat::named(name).map_err(sentence);
@@ -260,7 +262,7 @@ fn tool_format(name: &str) -> Result<ModelFormat, Failure> {
     ModelFormat::parse(&text).map_err(|error| Failure::sentence(format!("{name}: {error}")))
 }
 
-/// Begins with the constraints of a file, if it is there. One of another program or model is no reason not to start.
+/// Loads the constraints of a file, if it exists. A file of another program version or model is ignored with a warning.
 fn warm(path: &Path, client: &Client) -> Result<(), Failure> {
     let file = match fs::read(path) {
         Ok(file) => file,
@@ -279,7 +281,7 @@ fn warm(path: &Path, client: &Client) -> Result<(), Failure> {
             }
             Ok(())
         }
-        // This might be a file that somebody needs for something else, and it would be overwritten.
+        // The file may be needed for something else, and would be overwritten.
         Err(LoadError::Open(maskwright::service::OpenError::Foreign)) => Err(Failure::sentence(format!(
             "{} is not a file with compiled constraints; name another one",
             path.display()
@@ -291,7 +293,7 @@ fn warm(path: &Path, client: &Client) -> Result<(), Failure> {
     }
 }
 
-/// Writes the file beside its place first, so that a crash leaves the old one.
+/// Writes a new file and renames it, so that the old one survives a crash.
 fn save(path: &Path, client: &Client) -> Result<(), Failure> {
     let cannot = |error: io::Error| Failure::sentence(format!("cannot write {}: {error}", path.display()));
     let mut content = Vec::new();
@@ -306,11 +308,11 @@ fn name_of(model: &Path) -> String {
     model.file_stem().map_or_else(|| "model".into(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Log lines go to standard error, in colour if somebody looks at them there.
+/// Starts the log on standard error, with color on a terminal.
 fn start_log(form: Log) {
     let has_colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let lines = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(has_colour).with_target(false);
-    // There is no other logger that this one could collide with.
+    // There is no other logger, so this cannot fail.
     match form {
         Log::Text => lines.init(),
         Log::Json => lines.json().init(),

@@ -1,16 +1,17 @@
-//! Which cells of the cache are taken, and by how many sequences.
+//! Counts which cells of the cache are in use, and by how many sequences.
 //!
-//! llama.cpp does not say how many cells are free, and finds out in the middle of a step that there are too few. This is the same count,
-//! kept beside it. The numbers here are not llama.cpp's: any free cell is as good as another, so only how many there are has to agree.
+//! llama.cpp does not report how many cells are free, and only fails in the middle of a step if there are too few. This
+//! module counts in parallel. Its indices are not llama.cpp's: free cells are interchangeable, so only their number
+//! must agree.
 
-/// A place for one token.
+/// A cell for one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cell(u32);
 
 /// All cells.
 #[derive(Debug)]
 pub(super) struct Cells {
-    /// How many sequences have each cell.
+    /// The number of sequences that use each cell.
     holders: Vec<u32>,
     free: Vec<Cell>,
 }
@@ -28,21 +29,21 @@ impl Cells {
         self.holders.len() - self.free.len()
     }
 
-    /// Cells for so many tokens, of which there must be enough.
+    /// Takes cells for this number of tokens. There must be enough.
     pub(super) fn take(&mut self, count: usize) -> impl Iterator<Item = Cell> {
         let taken = self.free.split_off(self.free.len().saturating_sub(count));
         self.share(&taken);
         taken.into_iter()
     }
 
-    /// One sequence more has these cells.
+    /// Adds a sequence that uses these cells.
     pub(super) fn share(&mut self, cells: &[Cell]) {
         for cell in cells {
             self.holders[cell.0 as usize] += 1;
         }
     }
 
-    /// One sequence less has these cells.
+    /// Removes a sequence that uses these cells.
     pub(super) fn release(&mut self, cells: impl IntoIterator<Item = Cell>) {
         for cell in cells {
             let holders = &mut self.holders[cell.0 as usize];

@@ -1,4 +1,4 @@
-//! llama.cpp itself: loading, computing, and marking cells. Nothing else talks to it.
+//! The interface to llama.cpp: loading, computing, and marking cells. No other module calls it.
 
 use std::{fs, path::Path, sync::Arc, sync::OnceLock};
 
@@ -14,43 +14,43 @@ use maskwright_vocab::TokenId;
 use super::{Logits, Options};
 use crate::model::{LoadError, llama::default_threads};
 
-/// The most tokens that llama.cpp is given at once; a larger step is cut.
+/// The maximum number of tokens that are passed to llama.cpp at once; a larger step is split.
 const BATCH: usize = 512;
-/// The most sequences that llama.cpp can tell apart.
+/// The maximum number of sequences in llama.cpp.
 const MAX_SEQUENCES: usize = 256;
 const SEQUENCES: usize = 64;
-/// What the cache may take at least, if nobody says how large it is to be.
+/// The minimum size of the cache in bytes, if no size is given.
 const CACHE_BYTES: u64 = 512 << 20;
-/// llama.cpp makes caches of a multiple of this.
+/// The size of llama.cpp's caches is a multiple of this number.
 const CELLS: usize = 256;
 
 /// A model in llama.cpp, and a cache for its sequences.
 pub(super) struct Library {
-    /// It points into the model, and so is declared, and dropped, before it.
+    /// It points into the model, so it is declared, and dropped, before the model.
     context: LlamaContext<'static>,
     _model: Arc<LlamaModel>,
     batch: LlamaBatch<'static>,
-    /// The most tokens that it is given.
+    /// The maximum number of tokens that are passed at once.
     pub(super) at_once: usize,
     sizes: Sizes,
 }
 
-/// What fits.
+/// The limits of the model and its cache.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
-    /// Logits of a row.
+    /// The number of logits in a row.
     pub(super) width: usize,
-    /// The most tokens of a sequence.
+    /// The maximum number of tokens of a sequence.
     pub(super) context: usize,
-    /// The most sequences.
+    /// The maximum number of sequences.
     pub(super) sequences: usize,
-    /// The most tokens of all of them.
+    /// The maximum number of tokens of all sequences together.
     pub(super) cells: usize,
-    /// Bytes of keys and values of a token.
+    /// The size of keys and values of a token in bytes.
     pub(super) cell_bytes: usize,
 }
 
-/// The number of a sequence in llama.cpp.
+/// The id of a sequence in llama.cpp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot(u8);
 
@@ -60,13 +60,13 @@ impl Slot {
     }
 }
 
-/// A token to be computed.
+/// A token to compute.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) token: TokenId,
     pub(super) position: usize,
     pub(super) slot: Slot,
-    /// Whether its logits are asked for.
+    /// Whether its logits are needed.
     pub(super) is_wanted: bool,
 }
 
@@ -92,15 +92,15 @@ impl Library {
             .with_n_batch(BATCH as u32)
             .with_n_ubatch(BATCH as u32)
             .with_kv_unified(true)
-            // Without it, models with a window could not be truncated.
+            // Otherwise models with a window could not be truncated.
             .with_swa_full(true)
             .with_n_threads(threads)
             .with_n_threads_batch(threads)
             .with_no_perf(true);
-        // A struct cannot hold what borrows from its own fields, so the compiler is told that the model lasts for ever.
+        // A struct cannot hold a borrow of its own fields, so the lifetime of the model is extended to `'static`.
         //
-        // SAFETY: the reference goes no further than into the context, which stands beside this very `Arc` in a library, is dropped
-        // before it, and is given to nobody. The model lies on the heap and stays where it is when the library is moved.
+        // SAFETY: the reference is only used by the context, which is stored next to this same `Arc` in a library, is
+        // dropped before it, and is not exposed. The model is on the heap and stays there when the library is moved.
         #[expect(unsafe_code, reason = "it lasts as long as the context, which is all that is needed")]
         let lasting: &'static LlamaModel = unsafe { &*Arc::as_ptr(&model) };
         let context = lasting.new_context(backend, params).map_err(|error| {
@@ -118,7 +118,7 @@ impl Library {
         &self.sizes
     }
 
-    /// Computes tokens, and writes the logits of those that want them, in order.
+    /// Computes tokens, and writes the logits of those that need them, in order.
     ///
     /// If it fails, some of them may have been computed: they must be [forgotten](Self::forget).
     pub(super) fn compute(&mut self, rows: &[Row], logits: &mut Logits) -> Result<(), String> {
@@ -146,13 +146,13 @@ impl Library {
 
     /// Forgets the tokens of a slot from a length on.
     pub(super) fn forget(&mut self, slot: Slot, length: usize) {
-        // It can fail for models with a state only, and they were refused.
+        // This can only fail for models with a state, which were refused.
         let _ = self.context.clear_kv_cache_seq(Some(u32::from(slot.0)), Some(length as u32), None);
     }
 
-    /// Lets a slot without tokens have the first tokens of another.
+    /// Shares the first tokens of a slot with another slot that has no tokens.
     pub(super) fn share(&mut self, from: Slot, to: Slot, length: usize) {
-        // It can fail for lengths over 2^31 only.
+        // This can only fail for lengths over 2^31.
         let (from, to) = (i32::from(from.0), i32::from(to.0));
         let _ = self.context.copy_kv_cache_seq(from, to, Some(0), Some(length as u32));
     }
@@ -185,7 +185,7 @@ impl Sizes {
             || {
                 let fitting = model.size().max(CACHE_BYTES) / cell_bytes as u64;
                 let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
-                // Who asks for a length gets it.
+                // A requested length is always granted.
                 fitting.min(context.saturating_mul(sequences)).max(asked.map_or(0, |_| context))
             },
             std::num::NonZero::get,
@@ -198,7 +198,7 @@ impl Sizes {
     }
 }
 
-/// Keys and values of a token are half-precision numbers, of each layer, for each of its key-value heads.
+/// Keys and values of a token are half-precision numbers of each layer and each of its key-value heads.
 fn cell_bytes(model: &LlamaModel, number: impl Fn(&str) -> Option<usize>) -> usize {
     let embedding = usize::try_from(model.n_embd()).unwrap_or(0);
     let head = embedding / (model.n_head() as usize).max(1);
@@ -208,7 +208,8 @@ fn cell_bytes(model: &LlamaModel, number: impl Fn(&str) -> Option<usize>) -> usi
     heads.saturating_mul(key.saturating_add(value)).saturating_mul(2).max(1)
 }
 
-/// llama.cpp is started once in a program, and never ended. It would write to standard error, which libraries do not.
+/// Starts llama.cpp once in a program; it is never ended. Its output to standard error is disabled, because libraries
+/// print nothing.
 fn backend() -> Result<&'static LlamaBackend, LoadError> {
     static BACKEND: OnceLock<Option<LlamaBackend>> = OnceLock::new();
     let start = || {

@@ -1,7 +1,8 @@
-//! A model on top of llama.cpp, for the architectures and quantisations that [`Llama`](super::Llama) does not know.
+//! A model computed by llama.cpp, for the architectures and quantizations that [`Llama`](super::Llama) does not
+//! support.
 //!
-//! Built with the feature `llama-cpp`, which takes cmake, a C++ compiler and libclang. Weights and arithmetic are llama.cpp's;
-//! tokenizer, chat template, constraints, sampling and scheduling stay ours, so that it is a [`Model`] and no more:
+//! It requires the feature `llama-cpp`, which needs cmake, a C++ compiler and libclang. Weights and arithmetic are
+//! llama.cpp's; tokenizer, chat template, constraints, sampling and scheduling are ours, so this is only a [`Model`]:
 //!
 //! ```no_run
 //! use maskwright_runtime::{Loaded, model::llama_cpp::Options};
@@ -10,21 +11,23 @@
 //! # Ok::<(), maskwright_runtime::model::LoadError>(())
 //! ```
 //!
-//! llama.cpp has one cache for all sequences: a fixed number of *cells*, each the keys and values of one token at one position, and
-//! marked with the sequences that see it. A few numbers, the *slots*, name these sequences:
+//! llama.cpp has one cache for all sequences: a fixed number of *cells*. Each cell holds the keys and values of one
+//! token at one position, and is marked with the sequences that see it. These sequences are identified by a few ids,
+//! the *slots*:
 //!
 //! ```text
 //!   cells     0  1  2  3  4  5  6  7        A: "one two three"   slot 0
 //!   position  0  1  2  2  3  ·  ·  ·        B: a fork of A at 2, then "four five"   slot 1
 //!   slots    01 01  0  1  1  ·  ·  ·        five cells for seven tokens: the first two are shared
 //! ```
+//! So a fork only marks cells and copies nothing. But cells and slots can run out, which cannot happen with our own
+//! model. A step that would need more is refused before it begins ([`NoRoom`](ModelError::NoRoom),
+//! [`NoSlot`](ModelError::NoSlot)), and the scheduler then drops texts that it only keeps for reuse. A sequence gets a
+//! slot with its first token, so empty sequences cost nothing.
 //!
-//! So a fork marks cells and copies nothing. But cells and slots can run out, which cannot happen to our own model: a step that would
-//! need more is refused before it begins ([`NoRoom`](ModelError::NoRoom), [`NoSlot`](ModelError::NoSlot)), and the scheduler
-//! then lets go of texts that it only keeps. A sequence holds a slot from its first token on, so that open ones cost nothing.
-//!
-//! **Bits.** llama.cpp takes other kernels for other sizes of a batch. Logits differ in their last digits with who else is in a
-//! step, and a choice between two tokens that are as good as equal can turn out otherwise; with [`Llama`](super::Llama) it cannot.
+//! **Reproducibility.** llama.cpp uses different kernels for different batch sizes. The last digits of logits depend on
+//! the other sequences of a step, so a choice between two nearly equal tokens can change; with [`Llama`](super::Llama)
+//! it cannot.
 
 mod cells;
 mod library;
@@ -37,34 +40,34 @@ use self::{
 };
 use super::{Feed, LoadError, LoadOptions, Logits, Model, ModelError, SequenceId, Wanted, check_feeds};
 
-/// How a model is loaded by llama.cpp.
+/// Options for loading a model with llama.cpp.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Threads and the length of a text, as for every model.
+    /// The number of threads and the length of a text, as for every model.
     pub load: LoadOptions,
-    /// The most sequences that hold tokens at the same time: at most 256, and 64 by default.
+    /// The maximum number of sequences that hold tokens at the same time: at most 256, and 64 by default.
     pub sequences: Option<NonZero<usize>>,
-    /// The most tokens that all sequences hold together, shared ones counted once. Their memory is taken at once. By default
-    /// they get as much as the weights take, but 512 MiB at least.
+    /// The maximum number of tokens of all sequences together, counting shared ones once. Their memory is allocated at
+    /// once. By default it is as large as the weights, but at least 512 MiB.
     pub tokens: Option<NonZero<usize>>,
 }
 
-/// A model that llama.cpp computes; see the [module](self).
+/// A model computed by llama.cpp; see the [module](self).
 pub struct LlamaCpp {
     library: Library,
     sequences: BTreeMap<SequenceId, Sequence>,
     next: u64,
     cells: Cells,
-    /// Slots that no sequence has.
+    /// The slots that no sequence uses.
     slots: Vec<Slot>,
-    /// Rows of the step that is being computed. They are handed out when it has succeeded.
+    /// The rows of the current step. They are returned after the step has succeeded.
     rows: Logits,
 }
 
 /// The tokens of a sequence.
 #[derive(Debug, Default)]
 struct Sequence {
-    /// Its number in llama.cpp. Those without tokens have none.
+    /// Its id in llama.cpp. Sequences without tokens have none.
     slot: Option<Slot>,
     /// A cell for each token.
     cells: Vec<Cell>,
@@ -85,7 +88,7 @@ impl LlamaCpp {
         })
     }
 
-    /// How many tokens all sequences can hold together.
+    /// Returns how many tokens all sequences can hold together.
     pub fn tokens(&self) -> usize {
         self.library.sizes().cells
     }
@@ -105,7 +108,7 @@ impl LlamaCpp {
         ModelError::NoSlot { sequences: self.library.sizes().sequences }
     }
 
-    /// Everything that can be wrong with a step.
+    /// Checks a step completely.
     fn check(&self, feeds: &[Feed<'_>]) -> Result<(), ModelError> {
         check_feeds(feeds, self.context(), self.width(), |id| Ok(self.sequence(id)?.cells.len()))?;
         let is_new = |feed: &&Feed<'_>| self.sequence(feed.sequence).is_ok_and(|one| one.slot.is_none());
@@ -119,7 +122,8 @@ impl LlamaCpp {
         Ok(())
     }
 
-    /// The place of each fed token. Sequences without a slot get one, which there is for each of them.
+    /// Returns the place of each fed token. Sequences without a slot get one; [`Self::check`] has made sure that there
+    /// are enough.
     fn places(&mut self, feeds: &[Feed<'_>]) -> Vec<Row> {
         let mut rows = Vec::new();
         for feed in feeds {
@@ -141,7 +145,7 @@ impl LlamaCpp {
         rows
     }
 
-    /// Notes that the tokens of a step are there.
+    /// Records that the tokens of a step were computed.
     fn grow(&mut self, feeds: &[Feed<'_>]) {
         for feed in feeds {
             if let Some(sequence) = self.sequences.get_mut(&feed.sequence) {
@@ -150,7 +154,7 @@ impl LlamaCpp {
         }
     }
 
-    /// Forgets the tokens of a sequence from a length on, those of a step that failed included.
+    /// Forgets the tokens of a sequence from a length on, including those of a failed step.
     fn cut(&mut self, id: SequenceId, length: usize) {
         let Some(sequence) = self.sequences.get_mut(&id) else { return };
         self.cells.release(sequence.cells.drain(length.min(sequence.cells.len())..));
@@ -244,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    /// llama.cpp fails in the middle of a step, because we count more cells than it has.
+    /// llama.cpp fails in the middle of a step, because our count has more cells than it has.
     #[test]
     fn a_step_that_fails_half_way_is_taken_back() {
         let path = concat!(
@@ -252,7 +256,7 @@ mod tests {
             "/../../target/assets/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
         );
         if !Path::new(path).exists() {
-            // Not by a macro, because the test harness would hide it.
+            // Not with a macro, because the test harness would hide the output.
             let _ =
                 writeln!(std::io::stderr(), "SKIPPED: smollm2 is not there; run scripts/assets.sh smollm2");
             return;
@@ -273,7 +277,7 @@ mod tests {
         assert_eq!((model.length(one), model.length(two)), (Ok(20), Ok(0)));
         assert_eq!((model.cells.free(), model.slots.len()), (free.0 - 20, free.1 - 1));
         assert_eq!(logits.row(0), Some(&before[..]));
-        // llama.cpp has forgotten it too: there is room for all that it can hold.
+        // llama.cpp has forgotten it, too: there is room for as many tokens as it can hold.
         model.step(&[feed(two, &tokens)], &mut logits).unwrap();
         model.step(&[feed(one, &tokens[20..56])], &mut logits).unwrap();
         model.close(one);

@@ -1,1 +1,2 @@
-"""Masks in arrays: ``numpy``, ``torch`` and ``mlx``, each with allocate, fill and apply. Each needs its package."""
+"""Masks in arrays: ``numpy``, ``torch`` and ``mlx``, each with functions to allocate, fill and apply masks. Each
+needs its package."""

@@ -1,4 +1,4 @@
-"""What is wrong with masks and logits, in the words of outlines-core."""
+"""Checks masks and logits, with the messages of outlines-core."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def check_apply(mask: Any, logits: Any, is_int32: bool) -> None:
-    """Masks and logits that go together have two dimensions and as many rows."""
+    """Checks that mask and logits have two dimensions and equally many rows."""
     if not is_int32:
         raise ValueError(f"Invalid mask dtype: Expected 32-bit integers, but got `{mask.dtype}`.")
     for what, array in (("mask", mask), ("logits", logits)):
@@ -17,7 +17,7 @@ def check_apply(mask: Any, logits: Any, is_int32: bool) -> None:
 
 
 def check_fill(mask: Any, is_int32: bool, is_contiguous: bool) -> None:
-    """A mask that is filled is one row of 32-bit words."""
+    """Checks that a mask to be filled is one row of 32-bit words."""
     if not is_int32:
         raise ValueError(f"Invalid mask dtype: Expected 32-bit integers, but got `{mask.dtype}`.")
     if mask.ndim != 2:

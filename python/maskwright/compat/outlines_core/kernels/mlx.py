@@ -1,4 +1,4 @@
-"""Masks for MLX: filled in NumPy's arrays, applied to MLX's."""
+"""Masks for MLX: filled in arrays of NumPy, applied to arrays of MLX."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["allocate_token_bitmask", "apply_token_bitmask", "fill_next_token_bit
 
 
 def apply_token_bitmask(logits: mx.array, mask_np: NDArray[np.int32]) -> mx.array:
-    """The logits with −∞ for forbidden tokens."""
+    """Returns the logits with −∞ for forbidden tokens."""
     mask = np.atleast_2d(mask_np)
     logits = mx.expand_dims(logits, axis=0) if isinstance(logits, mx.array) and logits.ndim == 1 else logits
     check_apply(mask, logits, mask.dtype == np.int32)

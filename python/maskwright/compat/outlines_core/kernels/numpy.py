@@ -1,4 +1,4 @@
-"""Masks in arrays of NumPy. Nothing else is needed."""
+"""Masks in arrays of NumPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_t
 
 
 def allocate_token_bitmask(vocab_size: int) -> NDArray[np.int32]:
-    """One row that allows everything."""
+    """Creates one row that allows everything."""
     return np.full((1, (vocab_size + 31) // 32), -1, dtype=np.int32)
 
 
@@ -25,6 +25,6 @@ def apply_token_bitmask_inplace(logits: NDArray[np.floating], mask: NDArray[np.i
 
 
 def fill_next_token_bitmask(guide: Guide, mask: NDArray[np.int32]) -> None:
-    """Writes what a guide allows next."""
+    """Writes the mask of a guide."""
     check_fill(mask, mask.dtype == np.int32, mask.flags["C_CONTIGUOUS"])
     guide.get_tokens(mask[0])

@@ -13,7 +13,7 @@ __all__ = ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_t
 
 
 def allocate_token_bitmask(vocab_size: int) -> torch.Tensor:
-    """One row that allows everything, on the CPU."""
+    """Creates one row that allows everything, on the CPU."""
     return _allocate(1, vocab_size)
 
 
@@ -24,7 +24,7 @@ def apply_token_bitmask_inplace(logits: torch.Tensor, mask: torch.Tensor) -> Non
 
 
 def fill_next_token_bitmask(guide: Guide, mask: torch.Tensor) -> None:
-    """Writes what a guide allows next."""
+    """Writes the mask of a guide."""
     check_fill(mask, mask.dtype == torch.int32, mask.is_contiguous())
     if mask.device.type != "cpu":
         raise ValueError(f"Invalid device: Expected `mask` tensor to be on device `cpu`, but found it on `{mask.device}`.")

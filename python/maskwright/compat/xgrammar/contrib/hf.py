@@ -11,7 +11,8 @@ __all__ = ["LogitsProcessor"]
 
 
 class LogitsProcessor(_LogitsProcessor):
-    """Keeps what a model generates within a grammar, or each row within its own. Unlike XGrammar's it may be used again."""
+    """Restricts what a model generates to a grammar, or each row to its own grammar. Unlike XGrammar's it can be
+    used again."""
 
     def __init__(self, compiled_grammar: CompiledGrammar | Sequence[CompiledGrammar]) -> None:
         several = isinstance(compiled_grammar, (list, tuple))

@@ -1,4 +1,4 @@
-"""Functions that write −∞ into the logits of forbidden tokens, by where the logits are."""
+"""Functions that write −∞ into the logits of forbidden tokens, by device."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["apply_token_bitmask_inplace", "apply_token_bitmask_inplace_kernels"]
 
 
 def apply_by_position(logits: Any, bitmask: Any, vocab_size: int | None = None, indices: Sequence[int] | None = None) -> None:
-    """The same, with arguments by position."""
+    """Does the same, with positional arguments."""
     apply_token_bitmask_inplace(logits, bitmask, vocab_size=vocab_size, indices=indices)
 
 
-#: One function finds out by itself where the logits are.
+#: One function works for all devices.
 apply_token_bitmask_inplace_kernels = {name: apply_by_position for name in ("cpu", "cuda", "triton", "torch_native", "torch_compile")}

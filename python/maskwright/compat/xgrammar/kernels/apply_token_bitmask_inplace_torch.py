@@ -1,4 +1,4 @@
-"""The function under the name that it has in XGrammar. It finds out by itself where the logits are."""
+"""The function under the name that it has in XGrammar. It works for all devices."""
 
 from . import apply_by_position as apply_token_bitmask_inplace_torch
 
