@@ -23,9 +23,9 @@ use rayon::ThreadPool;
 use crate::backend::Matching;
 use crate::pool::pool;
 
-/// The work that a thread takes at a time, in nanoseconds; [`CHUNK`] limits it in rows.
+/// The work that a thread takes at a time, in nanoseconds; [`CHUNK_ROWS`] limits it in rows.
 const CHUNK_NANOS: u64 = 10_000;
-const CHUNK: u64 = 8;
+const CHUNK_ROWS: u64 = 8;
 
 /// The work that one more thread must save the others, in nanoseconds.
 const WAKE_NANOS: u64 = 20_000;
@@ -252,7 +252,9 @@ impl<E: fmt::Display> fmt::Display for RowError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mask(error) => write!(f, "{error}"),
-            Self::Panicked(said) => write!(f, "filling a mask failed with a panic, which is a bug: {said}"),
+            Self::Panicked(message) => {
+                write!(f, "filling a mask failed with a panic, which is a bug: {message}")
+            }
         }
     }
 }
@@ -278,7 +280,7 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for RowError<E> {}
 pub fn fill_masks<R: FillRow>(mut rows: Vec<R>, threads: usize) -> Filled<R> {
     let row_nanos = ROW_NANOS.load(Ordering::Relaxed).max(1);
     let useful = (rows.len() as u64 * row_nanos / WAKE_NANOS) as usize;
-    let chunk = (CHUNK_NANOS / row_nanos).clamp(1, CHUNK) as usize;
+    let chunk = (CHUNK_NANOS / row_nanos).clamp(1, CHUNK_ROWS) as usize;
     let helpers = useful.min(rows.len().saturating_sub(1) / chunk).min(threads.max(1) - 1);
     // If no thread can be started, this thread does all the work.
     let pool = if helpers > 0 { pool().ok() } else { None };
@@ -399,13 +401,13 @@ impl<R: FillRow> Batch<R> {
 fn fill<R: FillRow>(rows: &mut [R], first: usize) -> Errors<R> {
     let fill_one = |row: &mut R| match catch_unwind(AssertUnwindSafe(|| row.fill_row())) {
         Ok(result) => result.map_err(RowError::Mask),
-        Err(thrown) => Err(RowError::Panicked(said(&*thrown).to_owned())),
+        Err(thrown) => Err(RowError::Panicked(panic_message(&*thrown).to_owned())),
     };
     (first..).zip(rows).filter_map(|(number, row)| Some((number, fill_one(row).err()?))).collect()
 }
 
 /// Returns the message of a panic.
-fn said(thrown: &(dyn Any + Send)) -> &str {
+fn panic_message(thrown: &(dyn Any + Send)) -> &str {
     let text = thrown.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| thrown.downcast_ref::<&str>().copied()).unwrap_or("(without a message)")
 }

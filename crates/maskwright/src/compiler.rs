@@ -190,7 +190,7 @@ pub(crate) struct Shared {
     pub(crate) tables: Arc<AutomatonCache>,
     /// The library for grammars that refer to ordinary tokens by number.
     numbered: OnceLock<Arc<Library>>,
-    /// The size of a library that has learnt nothing yet, in bytes.
+    /// The size of a library that has learned nothing yet, in bytes.
     empty: usize,
 }
 
@@ -259,7 +259,7 @@ impl Compiler {
             remarks.temperatures = temperatures(&grammar);
             return self.bind(&grammar, remarks, &options.limits).map_err(placed);
         }
-        let longer = behind(&options.prefix, &grammar)?;
+        let longer = with_prefix(&options.prefix, &grammar)?;
         remarks.temperatures = temperatures(&longer);
         match self.bind(&longer, Remarks::default(), &options.limits) {
             Ok(compiled) => Ok(CompiledConstraint::new(compiled.bound().clone(), remarks)),
@@ -315,7 +315,7 @@ impl Compiler {
         self.shared().bytes() + former
     }
 
-    /// Starts a new library if the current one has learnt more than `share` bytes, or is nearly full. Constraints that
+    /// Starts a new library if the current one has learned more than `share` bytes, or is nearly full. Constraints that
     /// were compiled before keep the old one. Returns whether a new one was started.
     pub fn renew(&self, share: usize) -> bool {
         let old = self.shared();
@@ -332,7 +332,7 @@ impl Compiler {
         shared.library.save(&shared.tables, target)
     }
 
-    /// Replaces what this compiler has learnt with what a compiler for the same vocabulary has saved. Constraints that
+    /// Replaces what this compiler has learned with what a compiler for the same vocabulary has saved. Constraints that
     /// were compiled before keep the old data. If the file is refused, nothing changes.
     pub fn load_learnt(&self, file: &[u8]) -> Result<(), LibraryLoadError> {
         let (library, tables) = Library::load(self.vocabulary.clone(), file)?;
@@ -428,12 +428,12 @@ impl Constraint {
 }
 
 /// Returns a grammar for the same texts, each preceded by a prefix.
-fn behind(prefix: &str, grammar: &Grammar) -> Result<Grammar, Error> {
+fn with_prefix(prefix: &str, grammar: &Grammar) -> Result<Grammar, Error> {
     let mut builder = GrammarBuilder::new();
     let prefix = builder.bytes(prefix.as_bytes());
     let text = builder.embed(grammar);
     let body = builder.seq([prefix, text]);
-    let root = builder.declare("behind a prefix");
+    let root = builder.declare("after a prefix");
     builder.define(root, body);
     builder
         .finish(root)

@@ -22,7 +22,7 @@ pub struct Healed {
 }
 
 /// The maximum number of tokens that are removed.
-const MOST: usize = 8;
+const MAX_REMOVED_TOKENS: usize = 8;
 
 /// Removes tokens from the end of a prompt, back to a place where the tokenizer would split for any continuation. For
 /// example, `Answer: ` ends with a token for a single space, but models rarely see that token before a word: they see `
@@ -48,7 +48,7 @@ const MOST: usize = 8;
 pub fn heal(vocabulary: &Vocabulary, prompt: &[TokenId]) -> Healed {
     let mut healed = Healed { kept: prompt.len(), prefix: String::new() };
     let mut end: Vec<u8> = Vec::new();
-    for kept in (1..prompt.len()).rev().take(MOST) {
+    for kept in (1..prompt.len()).rev().take(MAX_REMOVED_TOKENS) {
         let bytes = prompt.get(kept).map(|&token| vocabulary.bytes(token)).unwrap_or_default();
         if bytes.is_empty() {
             break;
@@ -58,7 +58,7 @@ pub fn heal(vocabulary: &Vocabulary, prompt: &[TokenId]) -> Healed {
             break;
         }
         // An answer cannot begin inside a character.
-        if let (true, Ok(text)) = (goes_on(vocabulary, &end), core::str::from_utf8(&end)) {
+        if let (true, Ok(text)) = (has_longer_token(vocabulary, &end), core::str::from_utf8(&end)) {
             healed = Healed { kept, prefix: text.to_owned() };
         }
     }
@@ -66,7 +66,7 @@ pub fn heal(vocabulary: &Vocabulary, prompt: &[TokenId]) -> Healed {
 }
 
 /// Whether some token begins with these bytes and is longer.
-fn goes_on(vocabulary: &Vocabulary, bytes: &[u8]) -> bool {
+fn has_longer_token(vocabulary: &Vocabulary, bytes: &[u8]) -> bool {
     let trie = vocabulary.trie();
     trie.find(bytes).is_some_and(|node| !trie.children(node).is_empty())
 }

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use maskwright_vocab::TokenId;
 
 /// The maximum number of remembered prefixes. Texts below a prefix that is not remembered are drawn as if it had never
-/// been seen: the draw is still exact, but nothing is learnt from it.
+/// been seen: the draw is still exact, but nothing is learned from it.
 const MAX_PREFIXES: usize = 1 << 20;
 
 /// A tree of prefixes, with the mass that is known to be lost below each; see the [module](super).
@@ -24,7 +24,7 @@ const MAX_PREFIXES: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Prefixes {
     nodes: Vec<Node>,
-    /// Prefixes about which the current round has learnt something.
+    /// Prefixes about which the current round has learned something.
     touched: Vec<u32>,
 }
 
@@ -194,7 +194,7 @@ impl Prefixes {
         Place(0)
     }
 
-    /// Draws the next token of a text with the prefix `at`. `chance` is a random number from 0 to 1. What is learnt
+    /// Draws the next token of a text with the prefix `at`. `chance` is a random number from 0 to 1. What is learned
     /// takes effect in the next [round](Self::learn).
     pub fn step(&mut self, at: Option<Place>, row: &Row, chance: f64, mode: Mode) -> Step {
         let node = at.and_then(|Place(at)| self.nodes.get(at as usize));
@@ -264,7 +264,7 @@ impl Prefixes {
         }
     }
 
-    /// Ends a round: later tries use what this one has learnt.
+    /// Ends a round: later tries use what this one has learned.
     pub fn learn(&mut self) {
         // A child has a larger number than its parent, so it is updated first.
         let mut open: std::collections::BTreeSet<u32> = self.touched.drain(..).collect();

@@ -114,7 +114,7 @@ pub struct Drawn {
     /// Its tokens, including the one that ends it.
     pub tokens: Vec<TokenId>,
     /// Whether it was drawn from the model's distribution over valid texts. If not, all tries failed, and it was drawn
-    /// under the mask, weighted by what was learnt: it is valid, but its distribution is not exact.
+    /// under the mask, weighted by what was learned: it is valid, but its distribution is not exact.
     pub is_exact: bool,
     /// The number of tries.
     pub tries: usize,

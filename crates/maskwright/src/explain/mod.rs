@@ -60,7 +60,7 @@ pub struct Expectation {
 }
 
 /// The maximum length of [`Expectation::forced`], in bytes.
-const FORCED: usize = 60;
+const MAX_FORCED_BYTES: usize = 60;
 
 impl Expectation {
     /// Describes what may come next for a matcher.
@@ -107,7 +107,7 @@ impl Expectation {
 /// Returns the text that must follow as long as there is only one way to continue.
 fn forced(matcher: &mut Matcher) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    while bytes.len() < FORCED && !matcher.is_accepting() {
+    while bytes.len() < MAX_FORCED_BYTES && !matcher.is_accepting() {
         let next = matcher.next_bytes();
         let Some(byte) = next.first().filter(|_| next.len() == 1) else { break };
         if matcher.accept_bytes(&[byte]).is_err() {

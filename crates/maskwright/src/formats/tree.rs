@@ -25,7 +25,7 @@ pub(super) fn tree(model: &ModelFormat, request: &Request) -> Result<Format, For
     }
     if !tools.is_empty() {
         let forms = model.calls.forms.iter().filter(has_id_first);
-        calls.extend(forms.map(|form| call_behind_id(&tools, form, request)));
+        calls.extend(forms.map(|form| call_after_id(&tools, form, request)));
     }
     let wanted = Wanted {
         must_call: matches!(request.choice, Choice::Required | Choice::Named(_) | Choice::AllowedRequired(_)),
@@ -88,7 +88,7 @@ fn check_name(name: &str) -> Result<(), FormatError> {
 }
 
 /// Builds one tag for all tools, for forms in which the call's id precedes the tool name.
-fn call_behind_id(tools: &[&Tool], form: &Form, request: &Request) -> Tag {
+fn call_after_id(tools: &[&Tool], form: &Form, request: &Request) -> Tag {
     let at = "/calls/forms/id";
     let (head, rest) = form.begin.split_once("{id}").unwrap_or_default();
     let (middle, _) = rest.split_once("{name}").unwrap_or_default();

@@ -52,14 +52,14 @@ impl Unit {
 }
 
 /// The maximum number of remembered waiters, at about 100 bytes each.
-const WAITS: usize = 1_000_000;
+const MAX_WAITERS: usize = 1_000_000;
 /// The maximum number of readings that are listed, and of terminals that may follow.
-const SHOWN: usize = 16;
-const SHOWN_NEXT: usize = 64;
+const MAX_READINGS: usize = 16;
+const MAX_NEXT_TERMINALS: usize = 64;
 /// The maximum number of steps along the waiters to list them.
-const STEPS: usize = 20_000;
+const MAX_WAITER_STEPS: usize = 20_000;
 /// The maximum length of a terminal's notation, in characters.
-const NOTATION: usize = 80;
+const MAX_NOTATION_CHARS: usize = 80;
 
 /// A waiter: an expression that began at `origin`, and how many of its parts (of a sequence) or rounds (of a
 /// repetition) are complete once the wait ends.
@@ -125,7 +125,7 @@ pub(super) enum Memory {
 }
 
 /// The readings of a text, and the terminals that may follow.
-pub(super) struct Told<'g> {
+pub(super) struct Located<'g> {
     pub(super) readings: Vec<Found<'g>>,
     pub(super) next: Vec<Next>,
     pub(super) more: bool,
@@ -174,7 +174,7 @@ impl Chart {
         };
         chart.nullable = chart.find_nullable()?;
         chart.work.push(Work::Wait(root, None));
-        chart.settle()?;
+        chart.run_pending()?;
         Ok(chart)
     }
 
@@ -189,15 +189,15 @@ impl Chart {
             let over = self.terminals.iter().filter(|terminal| terminal.may_end);
             self.work.extend(over.map(|terminal| Work::Over(terminal.expr, terminal.origin)));
             self.terminals.retain(|terminal| !terminal.is_finished(grammar));
-            self.settle()?;
+            self.run_pending()?;
         }
         Ok(())
     }
 
     /// Does all pending work before the next unit.
-    fn settle(&mut self) -> Result<(), LocateError> {
+    fn run_pending(&mut self) -> Result<(), LocateError> {
         while let Some(work) = self.work.pop() {
-            if self.known.len() > WAITS {
+            if self.known.len() > MAX_WAITERS {
                 return Err(LocateError::TooLong { read: self.position });
             }
             if must_stop() {
@@ -362,9 +362,9 @@ impl Chart {
     }
 
     /// Returns the readings, and the terminals that may follow if one of these bytes, or a special token, comes next.
-    pub(super) fn tell(&self, next_bytes: ByteSet) -> Told<'_> {
-        let none = || Told { readings: Vec::new(), next: Vec::new(), more: false };
-        let (mut told, mut steps) = (none(), 0);
+    pub(super) fn locate(&self, next_bytes: ByteSet) -> Located<'_> {
+        let none = || Located { readings: Vec::new(), next: Vec::new(), more: false };
+        let (mut located, mut steps) = (none(), 0);
         let inside = self.terminals.iter().filter(|terminal| terminal.origin < self.position);
         for terminal in inside {
             let found = FoundTerminal {
@@ -376,38 +376,38 @@ impl Chart {
                 },
                 may_end: terminal.may_end,
             };
-            self.follow(terminal, Some(&found), &mut steps, &mut told);
+            self.follow(terminal, Some(&found), &mut steps, &mut located);
         }
-        let is_between = told.readings.is_empty();
+        let is_between = located.readings.is_empty();
         for terminal in self.terminals.iter().filter(|terminal| self.may_begin(terminal, next_bytes)) {
             if is_between {
-                self.follow(terminal, None, &mut steps, &mut told);
+                self.follow(terminal, None, &mut steps, &mut located);
             }
             let mut above = none();
             self.follow(terminal, None, &mut steps, &mut above);
             for reading in above.readings {
                 let rule = reading.rules.last().map_or("", |(name, _)| name).to_owned();
                 let next = Next { rule, notation: self.notation(terminal.expr) };
-                if told.next.contains(&next) {
+                if located.next.contains(&next) {
                     continue;
                 }
-                if told.next.len() == SHOWN_NEXT {
-                    told.more = true;
+                if located.next.len() == MAX_NEXT_TERMINALS {
+                    located.more = true;
                     break;
                 }
-                told.next.push(next);
+                located.next.push(next);
             }
-            told.more |= above.more;
+            located.more |= above.more;
         }
-        if told.readings.is_empty() {
+        if located.readings.is_empty() {
             // The text is complete, and only the root is open.
             let root = self.grammar.rule(self.grammar.root());
             let document = root.is_document().then_some(0);
             let rules = vec![(root.name(), 0)];
-            told.readings.push(Found { rules, terminal: None, document });
+            located.readings.push(Found { rules, terminal: None, document });
         }
-        told.next.sort();
-        told
+        located.next.sort();
+        located
     }
 
     /// Returns the temperature for the next token. For every terminal that may continue with one of these bytes (or
@@ -474,7 +474,7 @@ impl Chart {
         terminal: &Terminal,
         found: Option<&FoundTerminal>,
         steps: &mut usize,
-        told: &mut Told<'g>,
+        located: &mut Located<'g>,
     ) {
         let empty: &[Waiter] = &[];
         let waiters = |expr, at| self.waits.get(&(at, expr)).map_or(empty, |list| list);
@@ -486,18 +486,18 @@ impl Chart {
             let (at, waiter) = (*at, waiters(at.0, at.1).get(*next).copied());
             *next += 1;
             *steps += 1;
-            if *steps > STEPS {
-                told.more = true;
+            if *steps > MAX_WAITER_STEPS {
+                located.more = true;
                 return;
             }
             if is_new && at == top {
                 let reading = self.reading(way.iter().rev().map(|((expr, begin), _)| (*expr, *begin)), found);
-                if !told.readings.contains(&reading) {
-                    if told.readings.len() == SHOWN {
-                        told.more = true;
+                if !located.readings.contains(&reading) {
+                    if located.readings.len() == MAX_READINGS {
+                        located.more = true;
                         return;
                     }
-                    told.readings.push(reading);
+                    located.readings.push(reading);
                 }
             }
             match waiter {
@@ -632,7 +632,7 @@ impl Chart {
 
     fn notation(&self, expr: ExprId) -> String {
         let mut notation = self.grammar.display(expr).to_string();
-        if let Some((end, _)) = notation.char_indices().nth(NOTATION) {
+        if let Some((end, _)) = notation.char_indices().nth(MAX_NOTATION_CHARS) {
             notation.truncate(end);
             notation.push('…');
         }

@@ -46,7 +46,7 @@ use maskwright_grammar::{GrammarError, Temperature};
 use maskwright_vocab::TokenId;
 use serde_json::{Value, json};
 
-use self::chart::{CAPTURE_STEPS, Chart, Memory, Told, Unit};
+use self::chart::{CAPTURE_STEPS, Chart, Located, Memory, Unit};
 pub use self::temperatures::Follower;
 pub use crate::compiled::Temperatures;
 use crate::{Category, Compiler, Constraint, Error, Options};
@@ -372,7 +372,7 @@ impl Compiler {
         let mut chart = Chart::new(parts, Arc::new(grammar), options.limits, Memory::Whole)?;
         chart.read(&units)?;
         let next_bytes = matcher.next_bytes();
-        let Told { readings, next, more } = chart.tell(next_bytes);
+        let Located { readings, next, more } = chart.locate(next_bytes);
         let begin = |unit: usize| units[..unit].iter().filter(|unit| matches!(unit, Unit::Byte(_))).count();
         let bytes = begin(units.len());
         let document = readings.iter().find_map(|reading| reading.document);

@@ -36,9 +36,9 @@ use crate::Error;
 use crate::compiled::Temperatures;
 
 /// The number of entries from which on unneeded entries are dropped.
-const TIDY: usize = 4_096;
+const MIN_TIDY_ENTRIES: usize = 4_096;
 /// The maximum number of entries that may remain after that.
-const MOST: usize = 100_000;
+const MAX_ENTRIES: usize = 100_000;
 
 /// Follows one text in parallel with its matcher, and reports the temperature for the next token. A clone is
 /// independent.
@@ -63,7 +63,7 @@ impl Follower {
         }
         let parts = (of.library.clone(), of.tables.clone());
         let chart = Chart::new(parts, of.grammar.clone(), of.limits, Memory::Open)?;
-        Ok(Self { chart, vocabulary: vocabulary.clone(), tidy: TIDY })
+        Ok(Self { chart, vocabulary: vocabulary.clone(), tidy: MIN_TIDY_ENTRIES })
     }
 
     /// Accepts a token that the matcher has accepted, too.
@@ -78,11 +78,11 @@ impl Follower {
                 continue;
             }
             self.chart.forget();
-            if self.chart.entries() > MOST {
+            if self.chart.entries() > MAX_ENTRIES {
                 return Err(LocateError::TooLong { read: self.chart.position() });
             }
             // Doubling the threshold keeps the cost of dropping entries below that of adding them.
-            self.tidy = (2 * self.chart.entries()).max(TIDY);
+            self.tidy = (2 * self.chart.entries()).max(MIN_TIDY_ENTRIES);
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use crate::statistics::Lookup;
 
 /// The maximum number of keys that lead to one slot. Further spellings of a schema are still found by its canonical
 /// form.
-const KEYS: usize = 8;
+const MAX_KEYS: usize = 8;
 /// The approximate size of a slot and of a key without their contents.
 const SLOT_BYTES: usize = 256;
 const KEY_BYTES: usize = 128;
@@ -134,11 +134,11 @@ impl Cache {
     }
 
     /// Makes a key lead to a slot, unless it already leads to one.
-    pub(crate) fn lead(&mut self, hash: u64, key: KeyRef<'_>, id: SlotId) {
+    pub(crate) fn add_key(&mut self, hash: u64, key: KeyRef<'_>, id: SlotId) {
         if self.find(hash, key).is_some() {
             return;
         }
-        let Some(slot) = self.slots.get_mut(&id).filter(|slot| slot.keys.len() < KEYS) else { return };
+        let Some(slot) = self.slots.get_mut(&id).filter(|slot| slot.keys.len() < MAX_KEYS) else { return };
         let bytes = key.constraint.bytes() + KEY_BYTES;
         slot.keys.push(hash);
         slot.key_bytes += bytes;
@@ -167,7 +167,13 @@ impl Cache {
 
     /// Stores the outcome of a flight, if the slot still waits for it. `generation` is the backend's generation at
     /// which it was compiled.
-    pub(crate) fn settle(&mut self, id: SlotId, flight: &Arc<Flight>, outcome: &Result, generation: u64) {
+    pub(crate) fn store_outcome(
+        &mut self,
+        id: SlotId,
+        flight: &Arc<Flight>,
+        outcome: &Result,
+        generation: u64,
+    ) {
         let Some(slot) = self.waiting(id, flight) else { return };
         let (state, bytes) = match outcome {
             Ok(compiled) => {

@@ -15,12 +15,12 @@ use super::flight::Flight;
 use super::sync::Arc;
 
 /// The length in bytes from which on a text is long.
-const LONG: usize = 8 << 10;
+const MIN_LONG_BYTES: usize = 8 << 10;
 /// One in this many turns takes a long text.
-const TURNS: usize = 4;
+const TURNS_PER_LONG_TEXT: usize = 4;
 
 /// A waiting job, as the line needs to know it.
-pub(super) trait Waits {
+pub(super) trait Queued {
     type Outcome;
     type Cargo;
 
@@ -45,15 +45,15 @@ impl<J> Default for Line<J> {
     }
 }
 
-impl<J: Waits> Line<J> {
+impl<J: Queued> Line<J> {
     pub(super) fn push(&mut self, job: J) {
         self.bytes += job.bytes();
-        let of_its_kind = if job.bytes() < LONG { &mut self.short } else { &mut self.long };
+        let of_its_kind = if job.bytes() < MIN_LONG_BYTES { &mut self.short } else { &mut self.long };
         of_its_kind.push_back(job);
     }
 
     pub(super) fn pop(&mut self) -> Option<J> {
-        self.turn = (self.turn + 1) % TURNS;
+        self.turn = (self.turn + 1) % TURNS_PER_LONG_TEXT;
         let (first, second) = if self.turn == 0 {
             (&mut self.long, &mut self.short)
         } else {
@@ -101,7 +101,7 @@ mod tests {
 
     struct Text(usize, Arc<Flight<(), ()>>);
 
-    impl Waits for Text {
+    impl Queued for Text {
         type Outcome = ();
         type Cargo = ();
 
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn long_texts_take_one_turn_in_four() {
-        let [x, y] = [LONG, LONG + 1];
+        let [x, y] = [MIN_LONG_BYTES, MIN_LONG_BYTES + 1];
         assert_eq!(order(line([x, y, 1, 2, 3, 4, 5, 6, 7])), [1, 2, 3, x, 4, 5, 6, y, 7]);
         assert_eq!(order(line([x, y, 1])), [1, x, y]);
         assert_eq!(order(line([1, 2, 3, 4, 5])), [1, 2, 3, 4, 5]);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn who_leaves_is_not_in_the_line() {
-        let mut line = line([1, LONG, 2]);
+        let mut line = line([1, MIN_LONG_BYTES, 2]);
         let long = line.long[0].1.clone();
         line.remove(&long);
         line.remove(&long);

@@ -83,7 +83,7 @@ use self::cache::{Cache, Found};
 pub use self::compiled::{CompiledConstraint, Matcher, Report};
 pub use self::error::Error;
 use self::key::{Key, KeyRef, SlotId};
-use self::line::{Line, Waits};
+use self::line::{Line, Queued};
 use self::sync::{Arc, Condvar, Mutex, lock};
 pub use self::ticket::Ticket;
 use self::upkeep::Upkeep;
@@ -335,7 +335,7 @@ impl Client {
         let known = known.or_else(|| canonical.and_then(|(hash, key)| cache.find(hash, key)));
         let slot = known.unwrap_or_else(|| cache.add());
         for (hash, key) in canonical.into_iter().chain([(hash, key)]) {
-            cache.lead(hash, key, slot);
+            cache.add_key(hash, key, slot);
         }
         match cache.take(slot) {
             Some(found) => self.seat(cache, found, constraint),
@@ -427,7 +427,7 @@ struct Job {
     since: Instant,
 }
 
-impl Waits for Job {
+impl Queued for Job {
     type Outcome = Result;
     type Cargo = Arc<CancelToken>;
 

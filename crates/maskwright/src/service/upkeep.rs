@@ -17,17 +17,17 @@ use crate::statistics::Counters;
 
 /// The number of compilations after which measuring is always due: what they and their first texts learn must fit into
 /// the free part of the budget.
-const COMPILES: u64 = 16;
+const MAX_COMPILES_BETWEEN: u64 = 16;
 /// The minimum time between two measurements otherwise, unless the budget is full.
-const PAUSE: Duration = Duration::from_millis(20);
+const MIN_PAUSE: Duration = Duration::from_millis(20);
 /// The minimum pause, as a multiple of the duration of the last measurement. With it, matching alone causes at most a
 /// tenth of a worker's time.
-const PAUSES: u64 = 10;
-/// The part of the budget that may be used, in sixteenths. The rest is for what is learnt until the next measurement.
-const FULL: usize = 12;
+const PAUSE_FACTOR: u64 = 10;
+/// The part of the budget that may be used, in sixteenths. The rest is for what is learned until the next measurement.
+const FULL_SIXTEENTHS: usize = 12;
 /// The part that may remain after an eviction, in sixteenths, so that the next constraint does not cause another
 /// eviction.
-const LEFT: usize = 11;
+const LEFT_SIXTEENTHS: usize = 11;
 
 /// The events since the last measurement.
 #[derive(Debug)]
@@ -58,14 +58,14 @@ impl Registered {
     }
 
     /// Marks a new generation: constraints compiled from now on share nothing with earlier ones.
-    pub(super) fn began_anew(&self) {
+    pub(super) fn start_generation(&self) {
         self.generation.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Renews the backend if its shared data exceeds this size.
     pub(super) fn renew(&self, share: usize, counters: &Counters) {
         if self.backend.renew(share) {
-            self.began_anew();
+            self.start_generation();
             counters.renewals.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -75,7 +75,7 @@ impl Shared {
     /// Records that a constraint was matched, so it may have grown.
     pub(super) fn grown(&self, slot: SlotId) {
         lock(&self.upkeep.grown).push(slot);
-        if self.is_pause_over(PAUSES) {
+        if self.is_pause_over(PAUSE_FACTOR) {
             lock(&self.queue).measure = true;
             self.bell.notify_one();
         }
@@ -84,11 +84,11 @@ impl Shared {
     /// Measures if that is due. Called after each compilation.
     pub(super) fn upkeep_if_due(&self) {
         let held = lock(&self.cache).bytes() + self.common_bytes.load(Ordering::Relaxed);
-        let is_full = held > self.settings.budget / 16 * FULL;
+        let is_full = held > self.settings.budget / 16 * FULL_SIXTEENTHS;
         let compiles = self.upkeep.compiles.fetch_add(1, Ordering::Relaxed) + 1;
         // If everything is in use, evicting is impossible, so a full budget must not make a worker measure all the
         // time.
-        if compiles >= COMPILES || self.is_pause_over(if is_full { 1 } else { PAUSES }) {
+        if compiles >= MAX_COMPILES_BETWEEN || self.is_pause_over(if is_full { 1 } else { PAUSE_FACTOR }) {
             self.upkeep_unless_busy();
         }
     }
@@ -110,7 +110,8 @@ impl Shared {
         let start = self.now();
         self.upkeep.compiles.store(0, Ordering::Relaxed);
         self.measure_grown();
-        let (full, left) = (self.settings.budget / 16 * FULL, self.settings.budget / 16 * LEFT);
+        let (full, left) =
+            (self.settings.budget / 16 * FULL_SIXTEENTHS, self.settings.budget / 16 * LEFT_SIXTEENTHS);
         loop {
             let backends = self.backends();
             for backend in &backends {
@@ -153,10 +154,10 @@ impl Shared {
     }
 
     /// Whether the last measurement ended at least `times` of its duration ago and, unless `times` is 1, at least
-    /// [`PAUSE`] ago.
+    /// [`MIN_PAUSE`] ago.
     fn is_pause_over(&self, times: u64) -> bool {
         let [last, cost] = [&self.upkeep.last, &self.upkeep.cost].map(|nanos| nanos.load(Ordering::Relaxed));
-        let least = if times == 1 { 0 } else { PAUSE.as_nanos() as u64 };
+        let least = if times == 1 { 0 } else { MIN_PAUSE.as_nanos() as u64 };
         self.now().saturating_sub(last) >= cost.saturating_mul(times).max(least)
     }
 

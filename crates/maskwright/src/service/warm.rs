@@ -44,7 +44,7 @@ const MAGIC: &[u8; 16] = b"maskwright warm\0";
 /// The version of the format. Increase it with every change of the format.
 const VERSION: u32 = 1;
 /// The maximum number of constraints that are kept from another file.
-const OTHERS: usize = 4096;
+const MAX_OTHER_CONSTRAINTS: usize = 4096;
 
 /// A summary of what was saved.
 ///
@@ -130,7 +130,7 @@ impl Client {
                 .iter()
                 .map(|(options, constraint)| (options, constraint))
                 .filter(|text| !own.contains(text))
-                .take(OTHERS),
+                .take(MAX_OTHER_CONSTRAINTS),
         );
         body.bytes(backend.name().as_bytes());
         body.wide(backend.vocabulary().fingerprint());
@@ -145,10 +145,10 @@ impl Client {
     pub fn load(&self, file: &[u8]) -> Result<Warm, LoadError> {
         let registered = self.owner.shared.backends()[self.backend].clone();
         let backend = &registered.backend;
-        let (learnt, texts) = opened(file, &**backend)?;
-        if !learnt.is_empty() {
-            backend.load_shared(learnt).map_err(LoadError::Learnt)?;
-            registered.began_anew();
+        let (learned, texts) = opened(file, &**backend)?;
+        if !learned.is_empty() {
+            backend.load_shared(learned).map_err(LoadError::Learnt)?;
+            registered.start_generation();
         }
         Ok(self.request_all(&texts))
     }
@@ -198,12 +198,12 @@ fn opened<'f>(file: &'f [u8], backend: &dyn Backend) -> Result<Parts<'f>, LoadEr
     if body.wide().map_err(corrupt)? != backend.vocabulary().fingerprint() {
         return Err(LoadError::OtherVocabulary);
     }
-    let (learnt, texts) = (body.bytes().map_err(corrupt)?, body.bytes().map_err(corrupt)?);
+    let (learned, texts) = (body.bytes().map_err(corrupt)?, body.bytes().map_err(corrupt)?);
     let texts = serde_json::from_slice(texts).map_err(|_| corrupt("its constraints cannot be read"))?;
     if !body.is_empty() {
         return Err(corrupt("there is something after its constraints"));
     }
-    Ok((learnt, texts))
+    Ok((learned, texts))
 }
 
 /// The reason why a file cannot be loaded.

@@ -34,7 +34,7 @@ impl Queue {
     }
 
     /// Returns the number of threads that are not busy with a slow constraint.
-    pub(super) fn quick(&self) -> usize {
+    pub(super) fn available_threads(&self) -> usize {
         let now = Instant::now();
         let is_lost = |since: Instant| now.saturating_duration_since(since) >= PATIENCE;
         let lost = self.running.iter().filter(|(_, since)| is_lost(*since)).count();
@@ -59,7 +59,7 @@ impl Shared {
                 queue = wait_timeout(&self.watch_bell, queue, None);
                 continue;
             }
-            let is_short_of = queue.quick() < self.settings.workers.max(1);
+            let is_short_of = queue.available_threads() < self.settings.workers.max(1);
             if is_short_of && queue.stand_ins.len() < self.settings.stand_ins {
                 // If no thread can be started, the jobs keep waiting for the workers.
                 if let Ok(stand_in) = worker::start_stand_in(self.clone()) {

@@ -21,7 +21,7 @@ const STACK_BYTES: usize = 8 << 20;
 /// A compilation that takes longer is slow: see [`Settings::when_slow`](super::Settings::when_slow). None of a hundred
 /// real schemas is. The limit is this low because many threads may compile at once, and each should take only a part of
 /// the time that other threads can spare.
-const SLOW: Duration = Duration::from_millis(5);
+const SLOW_COMPILE: Duration = Duration::from_millis(5);
 
 /// Starts a worker.
 pub(super) fn start(shared: Arc<Shared>, number: usize) -> io::Result<JoinHandle<()>> {
@@ -107,7 +107,7 @@ impl Shared {
     /// Returns the next task of a stand-in. Returns `None` if no job waits, or if enough other threads are available.
     fn next_for_stand_in(&self) -> Option<Task> {
         let mut queue = lock(&self.queue);
-        let is_needed = !queue.is_closed && queue.quick() <= self.settings.workers.max(1);
+        let is_needed = !queue.is_closed && queue.available_threads() <= self.settings.workers.max(1);
         let job = if is_needed { queue.take_up() } else { None };
         if job.is_none() {
             queue.threads -= 1;
@@ -156,7 +156,8 @@ impl Shared {
         let mut turn = 0u32;
         let mut go_on = || {
             turn += 1;
-            until.is_none_or(|until| Instant::now() < until) && (!turn.is_multiple_of(16) || self.is_calm())
+            until.is_none_or(|until| Instant::now() < until)
+                && (!turn.is_multiple_of(16) || self.is_queue_empty())
         };
         // A panic is a bug; it will occur again when the mask is requested.
         let prepared = catch_unwind(AssertUnwindSafe(|| Matching::prepare(matcher, &mut go_on)));
@@ -164,7 +165,7 @@ impl Shared {
     }
 
     /// Whether no job waits for a worker.
-    fn is_calm(&self) -> bool {
+    fn is_queue_empty(&self) -> bool {
         let queue = lock(&self.queue);
         !queue.is_closed && queue.jobs.len() == 0
     }
@@ -179,7 +180,7 @@ impl Shared {
         drop(queue);
         self.counters.running.fetch_sub(1, Ordering::Relaxed);
         if let Some(outcome) = outcome {
-            lock(&self.cache).settle(job.slot, &job.flight, &outcome, generation);
+            lock(&self.cache).store_outcome(job.slot, &job.flight, &outcome, generation);
             job.flight.land(&outcome);
             if let Ok(compiled) = &outcome
                 && !self.settings.prepare.is_zero()
@@ -209,7 +210,7 @@ impl Shared {
         self.counters.waited(waited);
         stop.after(settings.timeout);
         if let Some(when_slow) = settings.when_slow {
-            stop.when_slow(SLOW, when_slow);
+            stop.when_slow(SLOW_COMPILE, when_slow);
         }
         let work = || with_cancel(stop, || backend.compile(&job.key.constraint, &options));
         let compiled = catch_unwind(AssertUnwindSafe(work));

@@ -13,7 +13,7 @@ const MASK_BOUND: u64 = 125;
 /// The first bound for compiles, in nanoseconds: 4 µs to 34 s.
 const COMPILE_BOUND: u64 = 4_000;
 /// The number of masks after which a matcher reports.
-const REPORTED: u64 = 1_024;
+const MASKS_PER_REPORT: u64 = 1_024;
 
 /// The shared counters of one service.
 #[derive(Debug)]
@@ -218,7 +218,7 @@ impl Tally {
         let nanos = nanos(time);
         self.times[bucket(MASK_BOUND, nanos)] += 1;
         self.nanos = self.nanos.saturating_add(nanos);
-        self.masks >= REPORTED
+        self.masks >= MASKS_PER_REPORT
     }
 
     /// Counts a token.

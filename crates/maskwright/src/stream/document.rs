@@ -165,7 +165,7 @@ pub(super) enum Progress {
 }
 
 /// The maximum length of a name in bytes.
-const NAME: usize = 4_096;
+const MAX_NAME_BYTES: usize = 4_096;
 
 impl Default for Parameters {
     fn default() -> Self {
@@ -290,7 +290,7 @@ impl Parameters {
             }
         }
         let Some((at, end, said)) = found else {
-            return if text.len() > NAME || !is_open { Progress::Broken } else { wait(is_last) };
+            return if text.len() > MAX_NAME_BYTES || !is_open { Progress::Broken } else { wait(is_last) };
         };
         let name = wire.unescape(&text[..at]);
         if !is_item {

@@ -47,7 +47,7 @@ enum At {
 /// The marker around Gemma's strings.
 const QUOTE: &str = "<|\"|>";
 /// The maximum length of a name, a word or a number in bytes.
-const WORD: usize = 4_096;
+const MAX_WORD_BYTES: usize = 4_096;
 
 impl Literal {
     pub(super) fn new(style: Style) -> Self {
@@ -121,7 +121,7 @@ impl Literal {
         }
         let sign = if self.style == Style::Python { '=' } else { ':' };
         let Some(at) = text.find(sign) else {
-            return if text.len() > WORD { Progress::Broken } else { wait(is_last) };
+            return if text.len() > MAX_WORD_BYTES { Progress::Broken } else { wait(is_last) };
         };
         let name = text[..at].trim_end();
         self.strayed |= name.len() < at;
@@ -183,7 +183,7 @@ impl Literal {
         let is_end =
             |c: char| c.is_whitespace() || ",]})".contains(c) || ends.iter().any(|end| end.starts_with(c));
         let Some(at) = text.find(is_end) else {
-            return if text.len() > WORD { Progress::Broken } else { wait(is_last) };
+            return if text.len() > MAX_WORD_BYTES { Progress::Broken } else { wait(is_last) };
         };
         let word = match &text[..at] {
             "True" => "true",

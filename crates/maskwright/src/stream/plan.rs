@@ -128,7 +128,7 @@ struct Planner {
 }
 
 /// The maximum nesting of parts; the frontend allows less.
-const DEPTH: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 type Planned<T> = Result<T, PlanError>;
 
@@ -154,7 +154,7 @@ impl Planner {
     fn format(&mut self, format: &Format, next: Follow, resume: Option<StepId>) -> Planned<Follow> {
         let at = &*format.at;
         self.depth += 1;
-        if self.depth > DEPTH {
+        if self.depth > MAX_DEPTH {
             return Err(refused(at, "parts stand in each other too deep; take a level out"));
         }
         let planned = self.kind(format, next, resume);

@@ -282,8 +282,8 @@ enum Document {
 }
 
 /// Whether a step made progress.
-enum Went {
-    On,
+enum Advance {
+    Done,
     Waiting,
 }
 
@@ -420,7 +420,7 @@ impl Reader {
     fn advance(&mut self, is_last: bool, events: &mut Vec<Event>) {
         let plan = self.plan.clone();
         self.idle = 0;
-        while let Went::On = self.go(&plan, is_last, events) {
+        while let Advance::Done = self.go(&plan, is_last, events) {
             self.idle += 1;
             if self.idle > plan.steps.len() + 8 {
                 self.stray(events);
@@ -431,42 +431,42 @@ impl Reader {
         self.read = 0;
     }
 
-    fn go(&mut self, plan: &Plan, is_last: bool, events: &mut Vec<Event>) -> Went {
+    fn go(&mut self, plan: &Plan, is_last: bool, events: &mut Vec<Event>) -> Advance {
         match &plan.steps[self.step] {
             Step::Done | Step::Lost => {
                 if self.rest().is_empty() {
-                    return Went::Waiting;
+                    return Advance::Waiting;
                 }
                 self.strayed = true;
                 let text = self.rest().to_owned();
                 self.skip(text.len());
                 events.push(Event::Text(text));
-                Went::Waiting
+                Advance::Waiting
             }
             Step::Begin { role, begin, with_json, resume, next } => {
                 self.begin(role, begin, *with_json, *resume, events);
                 self.step = *next;
-                Went::On
+                Advance::Done
             }
             Step::End { next } => {
                 if let Some(open) = self.open.pop() {
                     self.close(open, events);
                 }
                 self.step = *next;
-                Went::On
+                Advance::Done
             }
             Step::Say { text, next } => {
                 if !matches!(self.open.last(), Some(Open { what: Channel::Call { .. }, .. })) {
                     self.report(text, What::Free, events);
                 }
                 self.step = *next;
-                Went::On
+                Advance::Done
             }
             Step::Until { arms, what, .. } => self.until(arms, *what, is_last, events),
             Step::Expect { arms, otherwise, fallback } => {
                 let found = self.expected(arms, is_last);
                 match (found, otherwise, fallback) {
-                    (Expected::Wait, ..) => return Went::Waiting,
+                    (Expected::Wait, ..) => return Advance::Waiting,
                     (Expected::Way { next, length, exact }, ..) => {
                         self.strayed |= !exact;
                         self.may_break = false;
@@ -475,7 +475,7 @@ impl Reader {
                     }
                     (Expected::None, Some(next), _) => self.step = *next,
                     // The end of the text is not an error; `finish` reports what it cut off.
-                    (Expected::None, None, _) if is_last && self.may_be_cut(arms) => return Went::Waiting,
+                    (Expected::None, None, _) if is_last && self.may_be_cut(arms) => return Advance::Waiting,
                     (Expected::None, None, Some(fallback)) => {
                         self.strayed = true;
                         self.report(&fallback.text, What::Free, events);
@@ -483,7 +483,7 @@ impl Reader {
                     }
                     (Expected::None, None, None) => self.stray(events),
                 }
-                Went::On
+                Advance::Done
             }
             Step::Json { ends, next } => self.json(ends, *next, is_last, events),
             Step::Parameters { .. } | Step::Literal { .. } => {
@@ -509,26 +509,26 @@ impl Reader {
                         self.document = Document::Literal(state);
                         (progress, next)
                     }
-                    _ => return Went::Waiting,
+                    _ => return Advance::Waiting,
                 };
                 self.report(&json, What::Content, events);
                 match progress {
                     Progress::Read(length) => self.skip(length),
-                    Progress::Wait => return Went::Waiting,
+                    Progress::Wait => return Advance::Waiting,
                     Progress::Over => {
                         self.document = Document::None;
                         self.may_break = matches!(plan.steps[self.step], Step::Parameters { .. });
                         self.step = *next;
                     }
-                    Progress::Broken if is_last => return Went::Waiting,
+                    Progress::Broken if is_last => return Advance::Waiting,
                     Progress::Broken => self.stray(events),
                 }
-                Went::On
+                Advance::Done
             }
         }
     }
 
-    fn json(&mut self, ends: &[String], next: StepId, is_last: bool, events: &mut Vec<Event>) -> Went {
+    fn json(&mut self, ends: &[String], next: StepId, is_last: bool, events: &mut Vec<Event>) -> Advance {
         let mut end = if let Document::Json(end) = mem::take(&mut self.document) {
             end
         } else {
@@ -537,7 +537,7 @@ impl Reader {
             self.strayed |= blanks > 0;
             self.skip(blanks);
             if self.rest().is_empty() {
-                return Went::Waiting;
+                return Advance::Waiting;
             }
             JsonEnd::default()
         };
@@ -546,10 +546,10 @@ impl Reader {
             Found::End(length) => (length, true),
             Found::Nothing => {
                 if is_last {
-                    return Went::Waiting;
+                    return Advance::Waiting;
                 }
                 self.stray(events);
-                return Went::On;
+                return Advance::Done;
             }
         };
         let text = self.rest()[..length].to_owned();
@@ -557,14 +557,14 @@ impl Reader {
         self.report(&text, What::Content, events);
         if is_over {
             self.step = next;
-            return Went::On;
+            return Advance::Done;
         }
         self.document = Document::Json(end);
-        Went::Waiting
+        Advance::Waiting
     }
 
     /// Reads text up to the first complete marker.
-    fn until(&mut self, arms: &[Way], what: What, is_last: bool, events: &mut Vec<Event>) -> Went {
+    fn until(&mut self, arms: &[Way], what: What, is_last: bool, events: &mut Vec<Event>) -> Advance {
         let rest = self.rest();
         let ends = arms
             .iter()
@@ -574,7 +574,7 @@ impl Reader {
             self.report(&text, what, events);
             self.skip(end);
             self.step = next;
-            return Went::On;
+            return Advance::Done;
         }
         let held = if is_last { 0 } else { held_back(rest, arms.iter().map(|way| &*way.marker)) };
         let held = if is_last && self.is_cut_marker(arms) {
@@ -585,7 +585,7 @@ impl Reader {
         let text = rest[..rest.len() - held].to_owned();
         self.report(&text, what, events);
         self.skip(text.len());
-        Went::Waiting
+        Advance::Waiting
     }
 
     /// Whether the text was cut inside a required marker.

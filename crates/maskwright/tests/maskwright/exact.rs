@@ -153,7 +153,7 @@ fn draws_have_the_distribution_of_the_model_over_valid_texts() {
         );
         assert!(exact <= 0.02, "{name}: {exact}");
         assert!(bent > 0.05, "{name}: the mask does not bend this model, so that nothing is shown");
-        // What it has learnt is the truth: nothing is lost that is valid, and nothing is unaccounted for in the end.
+        // What it has learned is the truth: nothing is lost that is valid, and nothing is unaccounted for in the end.
         let known = sampler.known();
         assert!((known.valid - mass).abs() < 1e-3 * mass, "{name}: {known:?} {mass}");
         assert!((known.valid + known.lost + known.unaccounted - 1.0).abs() < 1e-12);
@@ -161,7 +161,7 @@ fn draws_have_the_distribution_of_the_model_over_valid_texts() {
     }
 }
 
-/// Many first draws: what is learnt within a draw must not bend it either.
+/// Many first draws: what is learned within a draw must not bend it either.
 #[test]
 fn first_draws_are_exact() {
     const DRAWS: u32 = 4000;

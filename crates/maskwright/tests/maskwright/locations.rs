@@ -330,7 +330,7 @@ fn a_follower_forgets_what_no_open_rule_needs() {
     assert!(plain.remarks().temperatures.is_none());
 }
 
-/// The temperatures behind a prefix are those of the grammar that begins with it.
+/// The temperatures after a prefix are those of the grammar that begins with it.
 #[test]
 fn temperatures_behind_a_prefix() {
     let compiler = compiler();

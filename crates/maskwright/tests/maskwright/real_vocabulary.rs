@@ -162,7 +162,7 @@ fn ambiguous_constraints_have_the_masks_of_the_plain_walk() {
     assert!(compared > 30, "only {compared} masks were compared");
 }
 
-/// What was learnt goes to a file and comes back; masks with it equal masks without it.
+/// What was learned goes to a file and comes back; masks with it equal masks without it.
 #[test]
 fn a_loaded_library_gives_the_same_masks() {
     let vocabulary = vocabulary();

@@ -1,8 +1,8 @@
 //! Random documents under the mask satisfy their schema, and no walk gets stuck.
 //!
-//! The schemas are those of `testdata/json_schema`: small ones, each about one behaviour, that no two people would combine in
-//! the same way. The judge is the crate `jsonschema`, which knows nothing of us. `mwbench walk` does the same on thousands of
-//! real schemas and with a second judge. The tokenizer comes from `make assets`.
+//! The schemas are those of `testdata/json_schema`: small ones, each about one behavior, that no two people would
+//! combine in the same way. The judge is the crate `jsonschema`, which knows nothing of us. `mwbench walk` does the
+//! same on thousands of real schemas and with a second judge. The tokenizer comes from `make assets`.
 
 #![expect(clippy::print_stderr, reason = "how many documents were judged is a result")]
 

@@ -110,7 +110,7 @@ fn what_was_loaded_can_be_saved_again() {
     let second = client(&vocabulary);
     second.load(&file).expect("a file");
     let again = saved(&second);
-    // What is learnt has no order, so only the sizes can be compared.
+    // What is learned has no order, so only the sizes can be compared.
     assert!(again.len().abs_diff(file.len()) * 10 < file.len(), "{} and {}", again.len(), file.len());
     assert_eq!(client(&vocabulary).load(&again).expect("a file").ready, 4);
 }
