@@ -25,7 +25,7 @@ use tokio::{
 use crate::{patient::Patient, settings::Settings};
 
 /// How long to wait if connections cannot be accepted, for example for lack of file handles.
-const BREATH: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// Serves until the stop signal, and then until all answers are finished or the timeout expires.
 pub(crate) async fn serve(
@@ -78,7 +78,7 @@ async fn accept(
         }
         Err(error) => {
             tracing::warn!(%error, "a connection could not be accepted");
-            time::sleep(BREATH).await;
+            time::sleep(ACCEPT_RETRY).await;
             None
         }
     }

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, header};
 use serde_json::Value;
 
 /// The size of an entry without its texts, in bytes.
-const OVERHEAD: usize = 512;
+const OVERHEAD_BYTES: usize = 512;
 
 /// The stored responses.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Stored {
 
     /// Stores a response under its id.
     pub(crate) fn put(&self, id: &str, owner: Owner, messages: Vec<Value>, body: Value) {
-        let bytes = OVERHEAD + body.to_string().len() + messages.iter().map(size).sum::<usize>();
+        let bytes = OVERHEAD_BYTES + body.to_string().len() + messages.iter().map(size).sum::<usize>();
         if bytes > self.limit {
             return;
         }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_oldest_are_forgotten_first() {
-        let stored = Stored::new(3 * (OVERHEAD + 200));
+        let stored = Stored::new(3 * (OVERHEAD_BYTES + 200));
         let me = stored.owner(&HeaderMap::new());
         let text = "x".repeat(100);
         for id in ["a", "b", "c", "d", "e"] {

@@ -31,18 +31,18 @@ pub(crate) async fn in_turn<T: Send + 'static>(
     let place = state.turns.clone().acquire_owned().await.map_err(|error| broken(&error))?;
     let turn = Turn { since, _place: place };
     // If the caller stops waiting, the work is cancelled. That may take a moment, so the turn moves along.
-    let leash = Leash(CancelToken::new());
-    let stop = leash.0.clone();
+    let cancel_on_drop = CancelOnDrop(CancelToken::new());
+    let stop = cancel_on_drop.0.clone();
     let work = move || with_cancel(&stop, work).map(|value| (value, turn));
     let result = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(broken(&error)));
-    drop(leash);
+    drop(cancel_on_drop);
     result
 }
 
 /// Cancels some work on drop.
-struct Leash(Arc<CancelToken>);
+struct CancelOnDrop(Arc<CancelToken>);
 
-impl Drop for Leash {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }

@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-use super::{gather::Call, sse::Told};
+use super::{gather::Call, sse::Outbox};
 use crate::state::new_id;
 
 /// The items so far.
@@ -38,16 +38,16 @@ enum Kind {
 
 impl Items {
     /// Sends an event with the next number.
-    pub(crate) fn tell(&mut self, told: &mut Told, name: &str, mut event: Value) {
+    pub(crate) fn send(&mut self, outbox: &mut Outbox, name: &str, mut event: Value) {
         event["type"] = name.into();
         event["sequence_number"] = self.number.into();
         self.number += 1;
-        told.named(name, &event);
+        outbox.named(name, &event);
     }
 
     /// Adds text to a message.
-    pub(crate) fn text(&mut self, delta: &str, logprobs: Value, told: &mut Told) {
-        self.ensure(&Kind::Message, told);
+    pub(crate) fn text(&mut self, delta: &str, logprobs: Value, outbox: &mut Outbox) {
+        self.ensure(&Kind::Message, outbox);
         let mut event = self.place();
         event["delta"] = delta.into();
         event["logprobs"] = logprobs.clone();
@@ -55,27 +55,27 @@ impl Items {
             open.text += delta;
             open.logprobs.extend(entries);
         }
-        self.tell(told, "response.output_text.delta", event);
+        self.send(outbox, "response.output_text.delta", event);
     }
 
     /// Adds text to the reasoning.
-    pub(crate) fn reasoning(&mut self, delta: &str, told: &mut Told) {
-        self.ensure(&Kind::Reasoning, told);
+    pub(crate) fn reasoning(&mut self, delta: &str, outbox: &mut Outbox) {
+        self.ensure(&Kind::Reasoning, outbox);
         let mut event = self.place();
         event["delta"] = delta.into();
         self.grow(delta);
-        self.tell(told, "response.reasoning_text.delta", event);
+        self.send(outbox, "response.reasoning_text.delta", event);
     }
 
     /// Begins a call.
-    pub(crate) fn call(&mut self, call: &Call, told: &mut Told) {
+    pub(crate) fn call(&mut self, call: &Call, outbox: &mut Outbox) {
         let Call { id, name, is_custom, .. } = call;
-        self.close("completed", told);
-        self.begin(Kind::Call { call_id: id.clone(), name: name.clone(), is_custom: *is_custom }, told);
+        self.close("completed", outbox);
+        self.begin(Kind::Call { call_id: id.clone(), name: name.clone(), is_custom: *is_custom }, outbox);
     }
 
     /// Adds to the arguments of the open call.
-    pub(crate) fn arguments(&mut self, delta: &str, told: &mut Told) {
+    pub(crate) fn arguments(&mut self, delta: &str, outbox: &mut Outbox) {
         let Some(Open { kind: Kind::Call { is_custom, .. }, id, .. }) = &self.open else { return };
         let name = if *is_custom {
             "response.custom_tool_call_input.delta"
@@ -84,19 +84,19 @@ impl Items {
         };
         let event = json!({"item_id": id, "output_index": self.done.len(), "delta": delta});
         self.grow(delta);
-        self.tell(told, name, event);
+        self.send(outbox, name, event);
     }
 
     /// Closes the last item. A response without any items gets an empty message.
-    pub(crate) fn finish(&mut self, status: &str, told: &mut Told) {
+    pub(crate) fn finish(&mut self, status: &str, outbox: &mut Outbox) {
         if self.open.is_none() && self.done.is_empty() {
-            self.begin(Kind::Message, told);
+            self.begin(Kind::Message, outbox);
         }
-        self.close(status, told);
+        self.close(status, outbox);
     }
 
     /// Closes the open item, if any.
-    pub(crate) fn close(&mut self, status: &str, told: &mut Told) {
+    pub(crate) fn close(&mut self, status: &str, outbox: &mut Outbox) {
         let Some(open) = self.open.take() else { return };
         let index = self.done.len();
         let item = open.item(status);
@@ -106,15 +106,15 @@ impl Items {
                 let mut event = place.clone();
                 event["text"] = open.text.as_str().into();
                 event["logprobs"] = open.logprobs.clone().into();
-                self.tell(told, "response.output_text.done", event);
+                self.send(outbox, "response.output_text.done", event);
                 let mut event = place;
                 event["part"] = item["content"][0].clone();
-                self.tell(told, "response.content_part.done", event);
+                self.send(outbox, "response.content_part.done", event);
             }
             Kind::Reasoning => {
                 let event =
                     json!({"item_id": open.id, "output_index": index, "content_index": 0, "text": open.text});
-                self.tell(told, "response.reasoning_text.done", event);
+                self.send(outbox, "response.reasoning_text.done", event);
             }
             Kind::Call { name, is_custom, .. } => {
                 let mut event = json!({"item_id": open.id, "output_index": index});
@@ -126,23 +126,23 @@ impl Items {
                     event["name"] = name.as_str().into();
                     "response.function_call_arguments.done"
                 };
-                self.tell(told, done, event);
+                self.send(outbox, done, event);
             }
         }
-        self.tell(told, "response.output_item.done", json!({"output_index": index, "item": item}));
+        self.send(outbox, "response.output_item.done", json!({"output_index": index, "item": item}));
         self.done.push(item);
     }
 
     /// Makes sure that an item of this kind is open.
-    fn ensure(&mut self, kind: &Kind, told: &mut Told) {
+    fn ensure(&mut self, kind: &Kind, outbox: &mut Outbox) {
         if self.open.as_ref().is_some_and(|open| open.kind == *kind) {
             return;
         }
-        self.close("completed", told);
-        self.begin(kind.clone(), told);
+        self.close("completed", outbox);
+        self.begin(kind.clone(), outbox);
     }
 
-    fn begin(&mut self, kind: Kind, told: &mut Told) {
+    fn begin(&mut self, kind: Kind, outbox: &mut Outbox) {
         let id = new_id(match kind {
             Kind::Message => "msg_",
             Kind::Reasoning => "rs_",
@@ -155,11 +155,15 @@ impl Items {
             item["content"] = json!([]);
         }
         self.open = Some(open);
-        self.tell(told, "response.output_item.added", json!({"output_index": self.done.len(), "item": item}));
+        self.send(
+            outbox,
+            "response.output_item.added",
+            json!({"output_index": self.done.len(), "item": item}),
+        );
         if is_message {
             let mut event = self.place();
             event["part"] = json!({"type": "output_text", "text": "", "annotations": [], "logprobs": []});
-            self.tell(told, "response.content_part.added", event);
+            self.send(outbox, "response.content_part.added", event);
         }
     }
 

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How long a request keeps its turn while its constraint is compiled. Most take a tenth of that.
-const BRIEFLY: Duration = Duration::from_millis(5);
+const TURN_PATIENCE: Duration = Duration::from_millis(5);
 /// The maximum number of schema warnings that become headers.
 const MAX_WARNINGS: usize = 8;
 
@@ -110,7 +110,8 @@ impl Plan {
             briefly(turn, compile).await?;
             self.check_temperatures(requested, &compiled)?;
             let report = compiled.first().and_then(|compiled| compiled.remarks().report.as_ref());
-            warnings.extend(report.map(|report| told(report, &requested.param)).unwrap_or_default());
+            warnings
+                .extend(report.map(|report| schema_warnings(report, &requested.param)).unwrap_or_default());
         }
         let compile = Compile { time: begin.elapsed(), waited };
         let is_judged = self.weighing().is_some_and(|weighing| weighing.report);
@@ -272,22 +273,22 @@ fn unkept(
 }
 
 /// Returns the probable mistakes in a schema. Each becomes a header, and some clients accept only a few headers.
-fn told(report: &Report, param: &str) -> Vec<String> {
+fn schema_warnings(report: &Report, param: &str) -> Vec<String> {
     let all = report.warnings();
     let left = all.len().saturating_sub(MAX_WARNINGS);
-    let told = all.into_iter().take(MAX_WARNINGS);
-    let mut told: Vec<String> =
-        told.map(|(pointer, message)| format!("'{param}': {pointer} {message}")).collect();
+    let first = all.into_iter().take(MAX_WARNINGS);
+    let mut warnings: Vec<String> =
+        first.map(|(pointer, message)| format!("'{param}': {pointer} {message}")).collect();
     if left > 0 {
-        told.push(format!("'{param}': {left} more warnings; /v1/grammar/check tells all"));
+        warnings.push(format!("'{param}': {left} more warnings; /v1/grammar/check tells all"));
     }
-    told
+    warnings
 }
 
 /// Waits for a future and keeps the turn, but not for long: slow work must not block others.
 async fn briefly<T>(turn: Option<Turn>, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
-    if let Ok(done) = tokio::time::timeout(BRIEFLY, &mut work).await {
+    if let Ok(done) = tokio::time::timeout(TURN_PATIENCE, &mut work).await {
         return done;
     }
     drop(turn);

@@ -21,28 +21,28 @@ use super::{Answers, noted};
 use crate::error::ApiError;
 
 /// The silence after which a comment is sent, so that proxies do not time out.
-const PATIENCE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How an API sends events.
 pub(crate) trait Protocol: Send + 'static {
     /// Sends the first events.
-    fn begin(&mut self, told: &mut Told);
+    fn begin(&mut self, outbox: &mut Outbox);
 
     /// Sends an event of the scheduler.
-    fn event(&mut self, event: maskwright_runtime::Event, told: &mut Told);
+    fn event(&mut self, event: maskwright_runtime::Event, outbox: &mut Outbox);
 
     /// Sends the last events after a success.
-    fn end(&mut self, told: &mut Told);
+    fn end(&mut self, outbox: &mut Outbox);
 
     /// Sends the last events after an error.
-    fn fail(&mut self, error: &ApiError, told: &mut Told);
+    fn fail(&mut self, error: &ApiError, outbox: &mut Outbox);
 }
 
 /// Events to be sent.
 #[derive(Debug, Default)]
-pub(crate) struct Told(VecDeque<Event>);
+pub(crate) struct Outbox(VecDeque<Event>);
 
-impl Told {
+impl Outbox {
     /// Adds an event without a name.
     pub(crate) fn data(&mut self, value: &Value) {
         self.0.push_back(Event::default().data(value.to_string()));
@@ -62,30 +62,31 @@ impl Told {
 /// Streams answers.
 pub(crate) fn respond(answers: Answers, mut protocol: impl Protocol) -> Response {
     let warnings = answers.warnings.clone();
-    let mut told = Told::default();
-    protocol.begin(&mut told);
-    let stream = stream::unfold((Some(answers), protocol, told), |state| async move {
-        let (mut answers, mut protocol, mut told) = state;
+    let mut outbox = Outbox::default();
+    protocol.begin(&mut outbox);
+    let stream = stream::unfold((Some(answers), protocol, outbox), |state| async move {
+        let (mut answers, mut protocol, mut outbox) = state;
         loop {
-            if let Some(event) = told.0.pop_front() {
-                return Some((Ok::<_, Infallible>(event), (answers, protocol, told)));
+            if let Some(event) = outbox.0.pop_front() {
+                return Some((Ok::<_, Infallible>(event), (answers, protocol, outbox)));
             }
             match answers.as_mut()?.next().await {
                 Some(Ok(event)) => {
-                    protocol.event(event, &mut told);
+                    protocol.event(event, &mut outbox);
                 }
                 Some(Err(error)) => {
-                    protocol.fail(&error, &mut told);
+                    protocol.fail(&error, &mut outbox);
                     answers = None;
                 }
                 None => {
-                    protocol.end(&mut told);
+                    protocol.end(&mut outbox);
                     answers = None;
                 }
             }
         }
     });
-    let response = Sse::new(stream).keep_alive(KeepAlive::new().interval(PATIENCE)).into_response();
+    let response =
+        Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)).into_response();
     // Whether an answer is squeezed is reported by its last event.
     noted(response, &warnings, false)
 }

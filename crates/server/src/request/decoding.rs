@@ -7,7 +7,7 @@ use super::{Fields, fields::not_among};
 use crate::error::{ApiError, Result};
 
 /// The default number of tries.
-const TRIES: usize = 64;
+const DEFAULT_TRIES: usize = 64;
 /// The default text between a draft and the answer.
 const THEN: &str = "\n\n";
 
@@ -38,7 +38,7 @@ pub(crate) fn take(own: &mut Fields) -> Result<Decoding> {
     let most = i64::try_from(MAX_TRIES).unwrap_or(i64::MAX);
     let tries = own.whole("tries", 1, most)?.and_then(|tries| usize::try_from(tries).ok());
     let tries = match own.text("sampling")?.as_deref() {
-        Some("exact") => Some(tries.unwrap_or(TRIES)),
+        Some("exact") => Some(tries.unwrap_or(DEFAULT_TRIES)),
         None | Some("masked") if tries.is_some() => {
             let message =
                 format!("'{0}' is only allowed when '{1}' is 'exact'", own.at("tries"), own.at("sampling"));
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn what_is_said_is_read() {
         assert_eq!(read(json!({})), Ok(Decoding::default()));
-        assert_eq!(read(json!({"sampling": "exact"})).unwrap().tries, Some(TRIES));
+        assert_eq!(read(json!({"sampling": "exact"})).unwrap().tries, Some(DEFAULT_TRIES));
         let decoding = read(
             json!({"mass": true, "sampling": "exact", "tries": 5, "draft": {"max_tokens": 9, "then": "!"}, "heal": false}),
         );

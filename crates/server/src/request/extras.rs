@@ -141,12 +141,12 @@ impl Extras {
     /// Returns options with these changes.
     pub(crate) fn over(&self, options: &Options) -> Options {
         let mut options = options.clone();
-        self.say(&mut options);
+        self.apply_to(&mut options);
         options
     }
 
     /// Changes options for reading constraints.
-    pub(crate) fn say(&self, options: &mut Options) {
+    pub(crate) fn apply_to(&self, options: &mut Options) {
         let schemas = &mut options.json_schema;
         if let Some(whitespace) = &self.whitespace {
             schemas.whitespace = whitespace.clone();

@@ -146,9 +146,9 @@ impl Found {
         let requested = first.map(|Said { param, constraint, objects, weighing }| {
             let mut options = defaults.options.clone();
             options.json_schema.strictness = objects.unwrap_or(options.json_schema.strictness);
-            extras.say(&mut options);
+            extras.apply_to(&mut options);
             if let Some(weighing) = &weighing {
-                weighing.say(&mut options);
+                weighing.apply_to(&mut options);
             }
             Requested { constraint, options, param, weighing }
         });

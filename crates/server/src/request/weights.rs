@@ -46,7 +46,7 @@ impl Weighing {
     }
 
     /// Changes options for reading the grammar.
-    pub(crate) fn say(&self, options: &mut Options) {
+    pub(crate) fn apply_to(&self, options: &mut Options) {
         options.pcfg.normalise = self.normalise;
         options.pcfg.start.clone_from(&self.start);
     }

@@ -81,7 +81,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// How much of a body that is too large is read, as a multiple of the limit.
-const PATIENCE: usize = 8;
+const DRAIN_FACTOR: usize = 8;
 
 /// Reads the bytes of a body. If it is too large, it is still read, up to a point, and dropped: most clients look for a
 /// response only after they have sent everything.
@@ -95,7 +95,7 @@ async fn read(body: axum::body::Body, limit: usize) -> Result<Vec<u8>> {
         count = count.saturating_add(part.len());
         if count <= limit {
             bytes.extend_from_slice(&part);
-        } else if count / PATIENCE > limit {
+        } else if count / DRAIN_FACTOR > limit {
             break;
         } else {
             bytes = Vec::new();

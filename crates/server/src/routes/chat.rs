@@ -16,7 +16,7 @@ use crate::{
         Compile, Conversation, Finishing, Gathered, Notes, Part,
         gather::{Call, timings, usage},
         logprobs, noted,
-        sse::{self, Protocol, Told},
+        sse::{self, Outbox, Protocol},
     },
     error::{ApiError, Json, Result},
     request::{
@@ -212,10 +212,10 @@ impl Chat {
         body["choices"] = choices.into();
         body["usage"] = usage(&self.answers, self.answers.len());
         if self.extras.tokens {
-            let mut told = self.timings();
+            let mut details = self.timings();
             let tokens = |answer: &Gathered| logprobs::details(&answer.tokens, vocabulary);
-            told["tokens"] = self.answers.iter().map(tokens).collect();
-            body["maskwright"] = told;
+            details["tokens"] = self.answers.iter().map(tokens).collect();
+            body["maskwright"] = details;
         }
         if self.is_squeezed() {
             body["maskwright"]["squeezed"] = true.into();
@@ -284,25 +284,25 @@ impl Chat {
 }
 
 impl Protocol for Chat {
-    fn begin(&mut self, told: &mut Told) {
+    fn begin(&mut self, outbox: &mut Outbox) {
         for index in 0..self.answers.len() {
             let delta = json!({"role": "assistant", "content": "", "refusal": null});
-            told.data(&self.chunk(index, &delta, usize::MAX, None));
+            outbox.data(&self.chunk(index, &delta, usize::MAX, None));
         }
     }
 
-    fn event(&mut self, event: Event, told: &mut Told) {
+    fn event(&mut self, event: Event, outbox: &mut Outbox) {
         let Some((index, parts, mut known)) = self.take(event) else { return };
         for part in parts {
             let Some(delta) = self.delta(index, part) else { continue };
-            told.data(&self.chunk(index, &delta, known, None));
+            outbox.data(&self.chunk(index, &delta, known, None));
             // The tokens of an event are sent only once.
             known = usize::MAX;
         }
         let Some(answer) = self.answers.get(index) else { return };
         let is_silent = known < answer.tokens.len() && (self.wants_logprobs || self.extras.tokens);
         if is_silent {
-            told.data(&self.chunk(index, &json!({}), known, None));
+            outbox.data(&self.chunk(index, &json!({}), known, None));
         }
         if answer.end.is_some() {
             let mut chunk = self.chunk(index, &json!({}), usize::MAX, Some(answer.finish_reason()));
@@ -310,11 +310,11 @@ impl Protocol for Chat {
                 chunk["maskwright"]["squeezed"] = true.into();
             }
             self.notes.tell_one(&mut chunk, index, answer);
-            told.data(&chunk);
+            outbox.data(&chunk);
         }
     }
 
-    fn end(&mut self, told: &mut Told) {
+    fn end(&mut self, outbox: &mut Outbox) {
         if self.has_usage {
             let mut chunk = self.head("chat.completion.chunk");
             chunk["choices"] = json!([]);
@@ -322,13 +322,13 @@ impl Protocol for Chat {
             if self.extras.tokens {
                 chunk["maskwright"] = self.timings();
             }
-            told.data(&chunk);
+            outbox.data(&chunk);
         }
-        told.done();
+        outbox.done();
     }
 
-    fn fail(&mut self, error: &ApiError, told: &mut Told) {
-        told.data(&error.json());
+    fn fail(&mut self, error: &ApiError, outbox: &mut Outbox) {
+        outbox.data(&error.json());
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
         Compile, Finishing, Gathered, Notes, Order, Part,
         gather::{timings, usage},
         logprobs, noted,
-        sse::{self, Protocol, Told},
+        sse::{self, Outbox, Protocol},
     },
     error::{ApiError, Json, Result},
     request::{requested, sampling, words},
@@ -203,10 +203,10 @@ impl Completion {
         body["choices"] = self.answers.iter().enumerate().map(choice).collect();
         body["usage"] = usage(&self.answers, self.per_prompt);
         if self.wants_tokens {
-            let mut told = self.timings();
+            let mut details = self.timings();
             let tokens = |answer: &Gathered| logprobs::details(&answer.tokens, vocabulary);
-            told["tokens"] = self.answers.iter().map(tokens).collect();
-            body["maskwright"] = told;
+            details["tokens"] = self.answers.iter().map(tokens).collect();
+            body["maskwright"] = details;
         }
         if self.is_squeezed() {
             body["maskwright"]["squeezed"] = true.into();
@@ -231,7 +231,7 @@ impl Completion {
 }
 
 impl Protocol for Completion {
-    fn begin(&mut self, told: &mut Told) {
+    fn begin(&mut self, outbox: &mut Outbox) {
         for index in 0..if self.echoed.is_empty() { 0 } else { self.answers.len() } {
             let mut chunk = self.head();
             let text = self.echo(index);
@@ -240,11 +240,11 @@ impl Protocol for Completion {
             if self.has_usage {
                 chunk["usage"] = Value::Null;
             }
-            told.data(&chunk);
+            outbox.data(&chunk);
         }
     }
 
-    fn event(&mut self, event: Event, told: &mut Told) {
+    fn event(&mut self, event: Event, outbox: &mut Outbox) {
         let Some((index, text, known)) = self.take(event) else { return };
         let (Some(answer), Some(offset)) = (self.answers.get(index), self.offsets.get_mut(index)) else {
             return;
@@ -276,10 +276,10 @@ impl Protocol for Completion {
         if finish.is_some() {
             self.notes.tell_one(&mut chunk, index, answer);
         }
-        told.data(&chunk);
+        outbox.data(&chunk);
     }
 
-    fn end(&mut self, told: &mut Told) {
+    fn end(&mut self, outbox: &mut Outbox) {
         if self.has_usage {
             let mut chunk = self.head();
             chunk["choices"] = json!([]);
@@ -287,12 +287,12 @@ impl Protocol for Completion {
             if self.wants_tokens {
                 chunk["maskwright"] = self.timings();
             }
-            told.data(&chunk);
+            outbox.data(&chunk);
         }
-        told.done();
+        outbox.done();
     }
 
-    fn fail(&mut self, error: &ApiError, told: &mut Told) {
-        told.data(&error.json());
+    fn fail(&mut self, error: &ApiError, outbox: &mut Outbox) {
+        outbox.data(&error.json());
     }
 }

@@ -38,7 +38,7 @@ const MAX_LISTED: usize = 5_000;
 /// The maximum number of tokens that `why` selects.
 const MAX_ASKED: usize = 50;
 /// The time limit.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// The selection of next tokens to list.
 struct Listing {
@@ -159,10 +159,10 @@ fn walk(
     for (index, &token) in tokens.iter().enumerate() {
         let mut entry = one(token, vocabulary);
         if rejected.is_none() {
-            if begin.elapsed() > PATIENCE {
+            if begin.elapsed() > TIME_LIMIT {
                 let message = format!(
                     "explaining the text takes longer than the limit of {} seconds; give a shorter one",
-                    PATIENCE.as_secs()
+                    TIME_LIMIT.as_secs()
                 );
                 return Err(ApiError::invalid("text", "constraint_timeout", message));
             }

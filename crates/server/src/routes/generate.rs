@@ -24,7 +24,7 @@ use super::{
 use crate::{
     answer::{
         Finishing, Gathered, Notes, Order, Part, noted,
-        sse::{self, Protocol, Told},
+        sse::{self, Outbox, Protocol},
     },
     error::{ApiError, Json, Result},
     request::{
@@ -221,23 +221,23 @@ impl Plain {
 }
 
 impl Protocol for Plain {
-    fn begin(&mut self, _told: &mut Told) {}
+    fn begin(&mut self, _outbox: &mut Outbox) {}
 
-    fn event(&mut self, event: Event, told: &mut Told) {
+    fn event(&mut self, event: Event, outbox: &mut Outbox) {
         let Some((index, text)) = self.take(event) else { return };
         let is_over = self.answers.get(index).is_some_and(|answer| answer.end.is_some());
         if !text.is_empty() || is_over {
-            told.data(&self.one(index, Some(&text)));
+            outbox.data(&self.one(index, Some(&text)));
         }
     }
 
-    fn end(&mut self, told: &mut Told) {
+    fn end(&mut self, outbox: &mut Outbox) {
         if self.face == Face::Sglang {
-            told.done();
+            outbox.done();
         }
     }
 
-    fn fail(&mut self, error: &ApiError, told: &mut Told) {
-        told.data(&error.json());
+    fn fail(&mut self, error: &ApiError, outbox: &mut Outbox) {
+        outbox.data(&error.json());
     }
 }

@@ -17,12 +17,12 @@ use crate::{
 };
 
 /// The maximum number of rules that are listed, and the length of each in bytes.
-const RULES: usize = 200;
-const RULE_BYTES: usize = 500;
+const MAX_RULES: usize = 200;
+const MAX_RULE_BYTES: usize = 500;
 /// The maximum number of states of an automaton that is drawn.
-const STATES: usize = 40;
+const MAX_STATES: usize = 40;
 /// The maximum number of entries of a report that are listed.
-const ENTRIES: usize = 2_000;
+const MAX_ENTRIES: usize = 2_000;
 
 pub(crate) async fn check(Extract(state): Extract<Arc<State>>, Body(mut body): Body) -> Result<Json> {
     state.engine.check_name(body.text("model")?.as_deref())?;
@@ -122,13 +122,14 @@ fn entries(report: &json_schema::Report) -> Value {
         };
         json!({"pointer": entry.pointer, "coverage": coverage, "note": note})
     };
-    entries.iter().take(ENTRIES).map(entry).collect()
+    entries.iter().take(MAX_ENTRIES).map(entry).collect()
 }
 
 /// Returns the automaton of a regular constraint, if it is small enough to be drawn.
 fn automaton(grammar: &Grammar) -> Value {
-    let limits = regular::Limits { states: 20 * STATES, steps: 100_000, bytes: 1 << 20 };
-    let Some(dfa) = regular::automaton(grammar, &limits).ok().filter(|dfa| dfa.len() <= 1 + STATES) else {
+    let limits = regular::Limits { states: 20 * MAX_STATES, steps: 100_000, bytes: 1 << 20 };
+    let Some(dfa) = regular::automaton(grammar, &limits).ok().filter(|dfa| dfa.len() <= 1 + MAX_STATES)
+    else {
         return Value::Null;
     };
     let live = dfa.states().skip(1);
@@ -144,13 +145,13 @@ fn automaton(grammar: &Grammar) -> Value {
 
 /// Returns the first rules as text.
 fn rules(grammar: &Grammar) -> Value {
-    let mut text = Bounded { text: String::new(), left: RULES * RULE_BYTES };
+    let mut text = Bounded { text: String::new(), left: MAX_RULES * MAX_RULE_BYTES };
     // It fails when the limit is reached.
     let _ = write!(text, "{grammar}");
-    let lines = text.text.lines().take(RULES);
+    let lines = text.text.lines().take(MAX_RULES);
     let rule = |line: &str| {
         let (name, body) = line.split_once(" ::= ")?;
-        let shown: String = body.chars().take(RULE_BYTES).collect();
+        let shown: String = body.chars().take(MAX_RULE_BYTES).collect();
         let more = if shown.len() < body.len() { "…" } else { "" };
         Some(json!({"name": name, "text": format!("{shown}{more}")}))
     };

@@ -18,7 +18,7 @@ use crate::{
         gather::{timings, total},
         items::Items,
         logprobs, noted,
-        sse::{self, Protocol, Told},
+        sse::{self, Outbox, Protocol},
     },
     error::{ApiError, Json, Result},
     request::{
@@ -119,10 +119,10 @@ pub(crate) async fn create(
         return Ok(sse::respond(answers, responding));
     }
     // The whole response is the same as the result of its stream, whose events are dropped here.
-    let mut unheard = Told::default();
+    let mut unheard = Outbox::default();
     while let Some(event) = answers.next().await {
         responding.event(event?, &mut unheard);
-        unheard = Told::default();
+        unheard = Outbox::default();
     }
     responding.items.finish(if responding.is_cut() { "incomplete" } else { "completed" }, &mut unheard);
     let is_squeezed = responding.answer.usage().is_squeezed;
@@ -193,10 +193,10 @@ fn format(body: &mut Fields) -> Result<(Option<Fields>, Value)> {
     let plain = json!({"type": "text"});
     let Some(mut text) = body.object("text")? else { return Ok((None, plain)) };
     text.refuse("verbosity", &[json!("medium")], "the model has no such setting")?;
-    let told = text.take("format");
+    let given = text.take("format");
     text.finish()?;
-    let format = told.clone().map(|format| Fields::new(format, "text.format")).transpose()?;
-    Ok((format, told.unwrap_or(plain)))
+    let format = given.clone().map(|format| Fields::new(format, "text.format")).transpose()?;
+    Ok((format, given.unwrap_or(plain)))
 }
 
 fn logprobs_wanted(body: &mut Fields) -> Result<Option<u8>> {
@@ -279,9 +279,9 @@ impl Responding {
             "total_tokens": total.prompt + total.answer,
         });
         if self.extras.tokens {
-            let mut told = timings(&self.answer.usage(), self.compile);
-            told["tokens"] = logprobs::details(&self.answer.tokens, self.state.engine.vocabulary());
-            body["maskwright"] = told;
+            let mut details = timings(&self.answer.usage(), self.compile);
+            details["tokens"] = logprobs::details(&self.answer.tokens, self.state.engine.vocabulary());
+            body["maskwright"] = details;
         }
         if self.answer.usage().is_squeezed {
             body["maskwright"]["squeezed"] = true.into();
@@ -343,13 +343,13 @@ impl Responding {
 }
 
 impl Protocol for Responding {
-    fn begin(&mut self, told: &mut Told) {
+    fn begin(&mut self, outbox: &mut Outbox) {
         let body = self.body("in_progress");
-        self.items.tell(told, "response.created", json!({"response": body}));
-        self.items.tell(told, "response.in_progress", json!({"response": body}));
+        self.items.send(outbox, "response.created", json!({"response": body}));
+        self.items.send(outbox, "response.in_progress", json!({"response": body}));
     }
 
-    fn event(&mut self, event: Event, told: &mut Told) {
+    fn event(&mut self, event: Event, outbox: &mut Outbox) {
         let mut known = self.answer.tokens.len();
         for part in self.answer.take(event.what) {
             match part {
@@ -357,32 +357,32 @@ impl Protocol for Responding {
                     // The tokens of an event are sent only once.
                     let logprobs = self.logprobs(known);
                     known = usize::MAX;
-                    self.items.text(&text, logprobs, told);
+                    self.items.text(&text, logprobs, outbox);
                 }
-                Part::Reasoning(text) => self.items.reasoning(&text, told),
+                Part::Reasoning(text) => self.items.reasoning(&text, outbox),
                 Part::Begun(index) => {
                     if let Some(call) = self.answer.calls.get(index) {
-                        self.items.call(call, told);
+                        self.items.call(call, outbox);
                     }
                 }
-                Part::Arguments(_, delta) => self.items.arguments(&delta, told),
-                Part::Done(_) => self.items.close("completed", told),
+                Part::Arguments(_, delta) => self.items.arguments(&delta, outbox),
+                Part::Done(_) => self.items.close("completed", outbox),
             }
         }
     }
 
-    fn end(&mut self, told: &mut Told) {
+    fn end(&mut self, outbox: &mut Outbox) {
         let is_cut = self.is_cut();
-        self.items.finish(if is_cut { "incomplete" } else { "completed" }, told);
+        self.items.finish(if is_cut { "incomplete" } else { "completed" }, outbox);
         let name = if is_cut { "response.incomplete" } else { "response.completed" };
         let whole = self.whole();
         self.keep(&whole);
-        self.items.tell(told, name, json!({"response": whole}));
+        self.items.send(outbox, name, json!({"response": whole}));
     }
 
-    fn fail(&mut self, error: &ApiError, told: &mut Told) {
+    fn fail(&mut self, error: &ApiError, outbox: &mut Outbox) {
         let mut body = self.body("failed");
         body["error"] = json!({"code": "server_error", "message": error.message});
-        self.items.tell(told, "response.failed", json!({"response": body}));
+        self.items.send(outbox, "response.failed", json!({"response": body}));
     }
 }
