@@ -12,7 +12,7 @@ use crate::guide::{Guide, GuideError, MatcherGuide};
 
 /// The maximum number of steps for the scores at one place. All answers wait for them, so the limit is lower than that
 /// for a mask: some milliseconds.
-const STEPS: u64 = 300_000;
+const MAX_SCORE_STEPS: u64 = 300_000;
 
 /// A matcher of a weighted grammar, and its scores.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct WeightedGuide {
 impl WeightedGuide {
     /// Creates a guide for a text that has not begun. The scorer must belong to the same grammar.
     pub fn new(matcher: MatcherGuide, scorer: Scorer, guidance: Guidance) -> Self {
-        Self { matcher, scorer: scorer.with_steps(STEPS), guidance }
+        Self { matcher, scorer: scorer.with_steps(MAX_SCORE_STEPS), guidance }
     }
 }
 

@@ -137,7 +137,7 @@ pub(crate) struct Products<'b> {
 }
 
 /// The number of inputs that are processed together for all rows; they and the rows stay in the nearest cache.
-const TOGETHER: usize = 16;
+const INPUTS_PER_PASS: usize = 16;
 
 impl Work for Products<'_> {
     #[inline(always)]
@@ -146,8 +146,8 @@ impl Work for Products<'_> {
         if count == 1 {
             return self.rows::<4, 1>(tiles, 0, 1);
         }
-        for start in (0..count).step_by(TOGETHER) {
-            let end = count.min(start + TOGETHER);
+        for start in (0..count).step_by(INPUTS_PER_PASS) {
+            let end = count.min(start + INPUTS_PER_PASS);
             let fours = start + (end - start) / 4 * 4;
             self.rows::<2, 4>(tiles, start, fours);
             self.rows::<2, 1>(tiles, fours, end);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_change_no_bit() {
+    fn neighbors_change_no_bit() {
         let (rows, count, columns) = (11, 21, 128);
         let matrix = Blocks::new(&numbers(4, rows * columns), columns);
         let all = numbers(5, count * columns);

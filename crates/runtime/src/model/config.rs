@@ -48,7 +48,7 @@ pub struct Rope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairs {
     /// 2j and 2j + 1.
-    Neighbours,
+    Neighbors,
     /// j and j + half.
     Halves,
 }

@@ -45,7 +45,7 @@ fn config(metadata: &Metadata, tensors: &mut FileTensors) -> Result<Config, Load
         .to_owned();
     let pairs = match &*architecture {
         // The rows of queries and keys were reordered when the file was written, so that pairs are adjacent.
-        "llama" => Pairs::Neighbours,
+        "llama" => Pairs::Neighbors,
         "qwen2" | "qwen3" => Pairs::Halves,
         other => {
             let reason = format!("its architecture is {other:?}; known are llama, qwen2 and qwen3");

@@ -18,7 +18,7 @@ use super::{
 
 /// The number of rows of a matrix in one piece of work. 64 rows of a small model are 40 KB, which stay in the cache of
 /// a core.
-const PIECE: usize = 64;
+const ROWS_PER_PIECE: usize = 64;
 
 /// Whether work is distributed over the threads of the current pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,15 +49,15 @@ pub(crate) fn product(
     let (count, rows) = (inputs.rows(), matrix.rows());
     let way = Way::detect();
     let multiply = |piece: usize, out: &mut [f32]| {
-        way.run(Products { matrix: &matrix.blocks, first: piece * PIECE, inputs, out });
+        way.run(Products { matrix: &matrix.blocks, first: piece * ROWS_PER_PIECE, inputs, out });
     };
     out.resize(count * rows, 0.0);
     if count == 1 {
-        return spread.pieces(out, PIECE, multiply);
+        return spread.pieces(out, ROWS_PER_PIECE, multiply);
     }
     // One row of the matrix gives a number for each input, so the result is transposed.
     turned.resize(count * rows, 0.0);
-    spread.pieces(turned, PIECE * count, multiply);
+    spread.pieces(turned, ROWS_PER_PIECE * count, multiply);
     spread.pieces(out, rows, |input, numbers| {
         for (row, number) in numbers.iter_mut().enumerate() {
             *number = turned[row * count + input];
@@ -99,7 +99,7 @@ impl Angles {
         let angles = &self.pairs[row * half..(row + 1) * half];
         for head in heads.chunks_exact_mut(2 * half) {
             match rope.pairs {
-                Pairs::Neighbours => {
+                Pairs::Neighbors => {
                     for (pair, &(cosine, sine)) in head.chunks_exact_mut(2).zip(angles) {
                         (pair[0], pair[1]) = rotated(pair[0], pair[1], cosine, sine);
                     }

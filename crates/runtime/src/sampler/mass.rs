@@ -10,16 +10,16 @@
 /// The number of parallel sums: one for each bit of a mask word.
 const LANES: usize = 32;
 /// The number of lines that are summed in single precision, so that no digits are lost over a large vocabulary.
-const RUN: usize = 64;
+const LINES_PER_RUN: usize = 64;
 /// Weights below this, relative to the best, have lost digits, or everything.
-const FAINT: f64 = 1e-25;
+const MIN_RELATIVE_WEIGHT: f64 = 1e-25;
 
 /// Returns the logarithm of the share of the allowed tokens. Returns `None` if none of them has a share, or if no logit
 /// is a number. Logits beyond the end of the mask are forbidden.
 pub(super) fn share(logits: &[f32], mask: &[u32]) -> Option<f32> {
     let best = largest(logits)?;
     let (allowed, rest) = pulp::Arch::new().dispatch(Sums { logits, mask, best });
-    if allowed > FAINT {
+    if allowed > MIN_RELATIVE_WEIGHT {
         return Some((allowed / (allowed + rest)).ln().min(0.0) as f32);
     }
     // Compared with the best they vanish, so they are weighted among themselves.
@@ -50,7 +50,7 @@ impl pulp::NullaryFnOnce for Sums<'_> {
         let Self { logits, mask, best } = self;
         let mut words = mask.iter().copied().chain(std::iter::repeat(0));
         let (mut allowed, mut rest) = (0.0, 0.0);
-        for run in logits.chunks(RUN * LANES) {
+        for run in logits.chunks(LINES_PER_RUN * LANES) {
             let (mut in_run, mut beside) = ([0.0_f32; LANES], [0.0_f32; LANES]);
             let (lines, tail) = run.as_chunks::<LANES>();
             for (line, word) in lines.iter().zip(words.by_ref()) {

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The number of last tokens that are passed to a guide for finding forced tokens.
-const BEFORE: usize = 64;
+const MAX_TOKENS_BEFORE: usize = 64;
 
 /// The data that the answers to one request share.
 pub(super) struct Shared {
@@ -60,7 +60,7 @@ pub(super) struct Answer {
     pub(super) search: Option<Box<Search>>,
     pub(super) place: Place,
     pub(super) pace: Pace,
-    pub(super) leash: Leash,
+    pub(super) cancel_on_drop: CancelOnDrop,
     /// The mask for the next token, if there is a guide.
     pub(super) words: Vec<u32>,
     /// The logits for the next token, while the mask is not ready.
@@ -108,9 +108,9 @@ pub(super) enum Place {
 
 /// Cancels all work on an answer on drop.
 #[derive(Debug, Default)]
-pub(super) struct Leash(Arc<CancelToken>);
+pub(super) struct CancelOnDrop(Arc<CancelToken>);
 
-impl Drop for Leash {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }
@@ -225,7 +225,7 @@ impl Answer {
         // Several answers diverge at the first chosen token, so forced tokens can only come after that.
         let is_try = self.shared.round.is_some();
         let jumps = context.jump_forward && self.others.is_empty() && !is_try && !self.sampler.asks_for_all();
-        let before = &self.tokens[self.tokens.len().saturating_sub(BEFORE)..];
+        let before = &self.tokens[self.tokens.len().saturating_sub(MAX_TOKENS_BEFORE)..];
         let left = (self.shared.max_tokens.saturating_sub(self.written()))
             .min(context.length.saturating_sub(self.tokens.len()));
         let order = Order {
@@ -239,7 +239,7 @@ impl Answer {
             // A try counts whether the model would end the text, so it must choose the end itself.
             is_to_end: is_try && !context.vocabulary.eos().is_empty(),
             left,
-            stop: self.leash.0.clone(),
+            stop: self.cancel_on_drop.0.clone(),
             pace: self.pace,
         };
         let now = Instant::now();

@@ -30,7 +30,7 @@ use super::{Failure, search::Search};
 use crate::guide::{Guide, GuideError};
 
 /// A thread that spends longer than this on one order counts as unavailable.
-const LOST: Duration = Duration::from_millis(2);
+const UNAVAILABLE_AFTER: Duration = Duration::from_millis(2);
 
 /// Work for a guide: accept a token, accept forced tokens after it, fill the mask.
 pub(super) struct Order {
@@ -158,7 +158,8 @@ struct Line {
 impl Line {
     /// Returns the number of threads that are available for others.
     fn quick(&self) -> usize {
-        self.threads - self.running.iter().filter(|(_, since, _)| since.elapsed() >= LOST).count()
+        self.threads
+            - self.running.iter().filter(|(_, since, _)| since.elapsed() >= UNAVAILABLE_AFTER).count()
     }
 
     fn put(&mut self, order: Order) {
@@ -285,7 +286,7 @@ impl Masks {
         let end = Instant::now() + time;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            if let Ok(news) = self.news.recv_timeout(left.min(LOST)) {
+            if let Ok(news) = self.news.recv_timeout(left.min(UNAVAILABLE_AFTER)) {
                 return Some(news);
             }
             if left.is_zero() {

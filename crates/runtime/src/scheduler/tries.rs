@@ -6,7 +6,7 @@
 //! The tries of a round are rows of the batch and share the keys and values of the prompt, which the next round reuses.
 //! The first round has as many tries as answers are needed, and each further round has twice as many as the previous
 //! one. Which tries count is decided by their order and not by which finish first: short texts finish first, and would
-//! be preferred. What is learnt takes effect in the next round, so that a seed gives the same answer regardless of
+//! be preferred. What is learned takes effect in the next round, so that a seed gives the same answer regardless of
 //! other requests.
 
 use std::{

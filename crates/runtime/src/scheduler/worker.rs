@@ -18,7 +18,7 @@ use maskwright_vocab::Vocabulary;
 
 use super::{
     Event, Failure, Job, Options, Shared, Statistics, What,
-    answer::{self, Answer, Context, Leash, Next, Outcome, Place},
+    answer::{self, Answer, CancelOnDrop, Context, Next, Outcome, Place},
     masks::{Filled, Masks, News, Pace, Work},
     prefix::{Kept, common},
     search::Search,
@@ -58,15 +58,15 @@ struct Part {
 
 /// How long other answers wait in each step until tokens are accepted, and again until masks are filled: 20 ms in
 /// total.
-const PATIENCE: Duration = Duration::from_millis(10);
+const STEP_PATIENCE: Duration = Duration::from_millis(10);
 /// The target duration of a step that reads prompts, while other answers wait and otherwise. The corresponding number
 /// of tokens is only an estimate.
-const BESIDE: Duration = Duration::from_millis(50);
-const ALONE: Duration = Duration::from_millis(250);
+const STEP_TIME_BESIDE: Duration = Duration::from_millis(50);
+const STEP_TIME_ALONE: Duration = Duration::from_millis(250);
 /// The minimum number of prompt tokens in a step.
 const LEAST_READ: usize = 8;
 /// If all guides are late, how long until a new or dropped request is noticed.
-const GLANCE: Duration = Duration::from_millis(2);
+const NEWS_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The reason why a step was not computed.
 struct Unfed {
@@ -156,7 +156,7 @@ impl Worker {
         }
         let is_late = |answer: &Answer| match answer.place {
             Place::Home => false,
-            Place::Taking(since) | Place::Filling(since) => since.elapsed() > PATIENCE,
+            Place::Taking(since) | Place::Filling(since) => since.elapsed() > STEP_PATIENCE,
         };
         let late = (0..self.answers.len()).filter(|index| is_late(&self.answers[*index]));
         self.end(late.map(|index| (index, Err(Failure::Stopped))).collect());
@@ -236,7 +236,7 @@ impl Worker {
             is_squeezed: false,
             place: Place::Home,
             pace: Pace::default(),
-            leash: Leash::default(),
+            cancel_on_drop: CancelOnDrop::default(),
             held: None,
             chosen: None,
             text,
@@ -301,7 +301,7 @@ impl Worker {
         let mut ends = Vec::new();
         if parts.is_empty() {
             if !self.answers.is_empty()
-                && let Some(news) = self.masks.wait(GLANCE)
+                && let Some(news) = self.masks.wait(NEWS_INTERVAL)
             {
                 self.hear(news, &mut ends);
                 self.end(ends);
@@ -345,8 +345,8 @@ impl Worker {
             (0..self.answers.len()).filter(|index| self.answers[*index].is_reading()).collect();
         // All other answers wait for this step.
         let (most, time) = match self.answers.len() {
-            1 => (self.options.prefill, ALONE),
-            _ => (self.options.prefill_beside, BESIDE),
+            1 => (self.options.prefill, STEP_TIME_ALONE),
+            _ => (self.options.prefill_beside, STEP_TIME_BESIDE),
         };
         let count =
             |one: Duration| usize::try_from(time.as_nanos() / one.as_nanos().max(1)).unwrap_or(usize::MAX);
@@ -399,7 +399,7 @@ impl Worker {
             }
             let waited = self.answers.iter().enumerate();
             let waited = waited.filter(|(index, answer)| is_meant(answer) && !is_ending(ends, *index));
-            let until = waited.filter_map(|(_, answer)| answer.awaited(PATIENCE)).max();
+            let until = waited.filter_map(|(_, answer)| answer.awaited(STEP_PATIENCE)).max();
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             let Some(left) = left.filter(|left| !left.is_zero()) else { break };
             if let Some(news) = self.masks.wait(left) {
@@ -412,7 +412,7 @@ impl Worker {
     /// Processes the result of a guide. Results for answers that have ended are ignored.
     fn hear(&mut self, news: News, ends: &mut Vec<(usize, Outcome)>) {
         let Some(index) = self.answers.iter().position(|answer| answer.id == news.answer) else { return };
-        let is_long = news.time > PATIENCE;
+        let is_long = news.time > STEP_PATIENCE;
         let outcome = match news.what {
             Work::Taken(taken) => {
                 self.answers[index].pace.takes_long = is_long;
@@ -571,7 +571,7 @@ impl Worker {
                 is_squeezed: origin.is_squeezed,
                 place: Place::Home,
                 pace: origin.pace,
-                leash: Leash::default(),
+                cancel_on_drop: CancelOnDrop::default(),
                 held: None,
                 chosen: None,
                 words: origin.words.clone(),

@@ -25,7 +25,7 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 use serde_json::Value as Json;
 
 /// The maximum number of steps of a template; a conversation of a thousand messages takes about ten thousand.
-const FUEL: u64 = 5_000_000;
+const MAX_TEMPLATE_STEPS: u64 = 5_000_000;
 /// The maximum size of a template in bytes; the largest in circulation have about thirty thousand.
 const MAX_BYTES: usize = 1 << 20;
 /// The maximum nesting of values; the schema of a tool needs about twenty levels.
@@ -79,7 +79,7 @@ impl ChatTemplate {
             .build()
             .map_err(|e| ChatError::of(&e))?;
         environment.set_syntax(syntax);
-        environment.set_fuel(Some(FUEL));
+        environment.set_fuel(Some(MAX_TEMPLATE_STEPS));
         environment.set_unknown_method_callback(unknown_method_callback);
         environment.add_filter("tojson", |value: &Value| python_json(value, 0));
         environment.add_function("raise_exception", raise_exception);

@@ -1,4 +1,4 @@
-//! A model that has learnt nothing: its logits are a function of the text it has read.
+//! A model that has learned nothing: its logits are a function of the text it has read.
 //!
 //! Tokens 0 to 255 are bytes, 256 to 258 a few words, 259 is the end. A text that begins with token 1 is continued by
 //! chance, but always in the same way; a text that begins with 2 is continued by what was dictated.

@@ -156,7 +156,7 @@ impl Tiny {
         for (name, (sizes, numbers)) in &self.tensors {
             let numbers =
                 if shape.family == "llama" && (name.contains("q_proj.w") || name.contains("k_proj.w")) {
-                    neighbours(numbers, shape.head_size, shape.hidden)
+                    neighbors(numbers, shape.head_size, shape.hidden)
                 } else {
                     numbers.clone()
                 };
@@ -166,8 +166,8 @@ impl Tiny {
     }
 }
 
-/// Reorders the rows of each head, so that j and j + half become neighbours.
-fn neighbours(numbers: &[f32], head_size: usize, columns: usize) -> Vec<f32> {
+/// Reorders the rows of each head, so that j and j + half become neighbors.
+fn neighbors(numbers: &[f32], head_size: usize, columns: usize) -> Vec<f32> {
     let mut out = Vec::new();
     for head in numbers.chunks_exact(head_size * columns) {
         for at in 0..head_size {
