@@ -17,7 +17,7 @@ from typing import Any
 
 from ._maskwright import Compiler
 
-__all__ = ["Told", "told"]
+__all__ = ["Exporter", "exporter"]
 
 # A child of the plug-in's logger, so that its messages are printed like the engine's.
 logger = logging.getLogger("vllm.maskwright")
@@ -32,7 +32,7 @@ _PART = re.compile(r"_(?:bucket|sum|count)$")
 _Labels = tuple[tuple[str, str], ...]
 
 
-def told(compiler: Compiler) -> Told | None:
+def exporter(compiler: Compiler) -> Exporter | None:
     """Returns an exporter for the metrics of a compiler, if somebody collects them."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return None
@@ -40,10 +40,10 @@ def told(compiler: Compiler) -> Told | None:
         import prometheus_client
     except ImportError:
         return None
-    return Told(compiler, prometheus_client)
+    return Exporter(compiler, prometheus_client)
 
 
-class Told:
+class Exporter:
     """Copies the metrics of a compiler to the Prometheus client.
 
     Histograms are already counted by us, but the client can only observe single values, which would lose the sum. So
@@ -62,7 +62,7 @@ class Told:
         self._has_failed = False
         self._has_cells = True
 
-    def tell(self, now: float | None = None) -> None:
+    def export(self, now: float | None = None) -> None:
         """Copies what has changed, if it is time. A failure, such as a full disk, is logged once, and nothing is
         copied from then on, because no request depends on it."""
         now = time.monotonic() if now is None else now
@@ -70,12 +70,12 @@ class Told:
             return
         self._when = now
         try:
-            self._tell_all()
+            self._export_all()
         except Exception:
             self._has_failed = True
             logger.exception("the counters of maskwright are not told any more")
 
-    def _tell_all(self) -> None:
+    def _export_all(self) -> None:
         kinds: dict[str, str] = {}
         helps: dict[str, str] = {}
         histograms: dict[tuple[str, _Labels], _Histogram] = {}
@@ -92,11 +92,11 @@ class Told:
                     own = tuple(pair for pair in labels if pair[0] != "le")
                     histograms.setdefault((family, own), _Histogram()).add(name, labels, value)
                 else:
-                    self._tell(name, kinds[name], helps.get(name, ""), labels, value)
+                    self._export(name, kinds[name], helps.get(name, ""), labels, value)
         for (name, labels), histogram in histograms.items():
-            self._tell_histogram(name, helps.get(name, ""), labels, histogram)
+            self._export_histogram(name, helps.get(name, ""), labels, histogram)
 
-    def _tell(self, name: str, kind: str, text: str, labels: _Labels, value: float) -> None:
+    def _export(self, name: str, kind: str, text: str, labels: _Labels, value: float) -> None:
         before = self._last.get((name, labels), 0.0)
         if value == before:
             return
@@ -116,7 +116,7 @@ class Told:
             metric.set(value)
         self._last[name, labels] = value
 
-    def _tell_histogram(self, name: str, text: str, labels: _Labels, now: _Histogram) -> None:
+    def _export_histogram(self, name: str, text: str, labels: _Labels, now: _Histogram) -> None:
         before = self._last_histograms.get((name, labels), _Histogram())
         if now == before or not self._has_cells:
             return

@@ -79,7 +79,7 @@ from vllm.v1.structured_output.request import get_structured_output_key
 from ._ahead import ahead, compiler
 from ._cache import opened
 from ._maskwright import Constraint, Matcher, Vocabulary, fill_masks
-from ._metrics import told
+from ._metrics import exporter
 from ._plugins import asked
 from ._requests import JsonOptions, constraint, own_options
 from ._rows import allow_end, fill_or_end, fits
@@ -156,8 +156,8 @@ def install() -> None:
         # The rows are a view of the buffer, which is filled now.
         step.fill()
         step.work_ahead()
-        if self.backend.told is not None:
-            self.backend.told.tell()
+        if self.backend.exporter is not None:
+            self.backend.exporter.export()
         return rows
 
     StructuredOutputManager.grammar_init = our_grammar_init
@@ -255,7 +255,7 @@ class Backend(StructuredOutputBackend):
         super().__init__(vllm_config, tokenizer, vocab_size)
         self.compiler = compiler(Vocabulary.from_tokenizer(tokenizer, size=vocab_size))
         self.cache_file = opened(self.compiler)
-        self.told = told(self.compiler)
+        self.exporter = exporter(self.compiler)
         self._warned = Warned(logger)
         self.step: _Step | None = None
         self.drafts = _forced_drafts(vllm_config)

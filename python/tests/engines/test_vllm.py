@@ -735,30 +735,30 @@ def test_counters_are_told_where_somebody_collects_them(tokenizer, vocabulary, m
     made = {}
     client = SimpleNamespace(Counter=Metric, Gauge=Metric, Histogram=lambda name, text, labels, buckets: Metric(name, text, labels))
     monkeypatch.setitem(__import__("sys").modules, "prometheus_client", client)
-    monkeypatch.setattr(_metrics.Told, "_known", {})
+    monkeypatch.setattr(_metrics.Exporter, "_known", {})
     monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
     m = manager(tokenizer, monkeypatch)
     ready(m, Request("a", stops=vocabulary.eos, regex="a+"))
-    assert m.backend.told is None
+    assert m.backend.exporter is None
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
     m = manager(tokenizer, monkeypatch)
     requests = ready(m, request := Request("r", stops=vocabulary.eos, regex="a+"))
     masks(m, requests)
     assert m.accept_tokens(request, vocabulary.encode("a"))
-    told = m.backend.told
-    told.tell(now=told._when + 2)
+    exporter = m.backend.exporter
+    exporter.export(now=exporter._when + 2)
     compiled = made["maskwright_compiles"].values
     assert sum(compiled.values()) == 1 and compiled[("kind", "regex"), ("result", "compiled")] == 1
     # Not twice, and not before it is time.
-    told.tell(now=told._when + 2)
+    exporter.export(now=exporter._when + 2)
     assert sum(compiled.values()) == 1
     ready(m, Request("s", stops=vocabulary.eos, regex="b+"))
-    told.tell(now=told._when)
+    exporter.export(now=exporter._when)
     assert sum(compiled.values()) == 1
-    told.tell(now=told._when + 2)
+    exporter.export(now=exporter._when + 2)
     assert sum(compiled.values()) == 2
     # The stand-in has histograms without cells, which is told once and does not keep the rest from being told.
-    assert caplog.text.count("keeps its histograms in another way") == 1 and not told._has_failed
+    assert caplog.text.count("keeps its histograms in another way") == 1 and not exporter._has_failed
 
 
 # The process that answers `/metrics` is not the one that counts.
@@ -768,10 +768,10 @@ import maskwright as mw
 from maskwright import _metrics
 
 compiler = mw.Compiler(mw.Vocabulary.from_tokens([b"a", b"b", b"<end>"], eos=2))
-told = _metrics.told(compiler)
+exporter = _metrics.exporter(compiler)
 for pattern in ("a+", "b+", "(ab)+"):
     compiler.compile(mw.regex(pattern))
-    told.tell(now=told._when + 2)
+    exporter.export(now=exporter._when + 2)
 sys.stdout.write(compiler.prometheus())
 """
 COLLECTS = """
