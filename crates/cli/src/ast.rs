@@ -20,7 +20,7 @@ pub(crate) struct Tree {
 }
 
 /// The maximum length of a label in characters: a Unicode class has hundreds of ranges.
-const LABEL: usize = 100;
+const MAX_LABEL_CHARS: usize = 100;
 
 /// Parses the constraint, without lowering it.
 pub(crate) fn read(source: &Source) -> Result<Tree, Failure> {
@@ -82,7 +82,7 @@ fn weighted_tree(pcfg: &Pcfg) -> Tree {
 
 impl Tree {
     fn new(label: impl Into<String>, parts: Vec<Self>) -> Self {
-        Self { label: readable::clipped(&label.into(), LABEL), parts }
+        Self { label: readable::clipped(&label.into(), MAX_LABEL_CHARS), parts }
     }
 
     fn leaf(label: impl Into<String>) -> Self {

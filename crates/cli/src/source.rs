@@ -54,7 +54,7 @@ impl Source {
     }
 
     /// Reads and compiles the constraint with a prefix that the text must begin with.
-    pub(crate) fn compile_behind(
+    pub(crate) fn compile_with_prefix(
         &self,
         vocabulary: Arc<Vocabulary>,
         prefix: &str,
@@ -88,7 +88,7 @@ impl Source {
 }
 
 /// Returns a vocabulary whose tokens are the 256 bytes: enough to match texts without a tokenizer.
-pub(crate) fn bytes_alone() -> Result<Arc<Vocabulary>, Failure> {
+pub(crate) fn byte_vocabulary() -> Result<Arc<Vocabulary>, Failure> {
     let build = || {
         let mut builder = VocabularyBuilder::new();
         for byte in 0..=u8::MAX {

@@ -293,12 +293,12 @@ fn stages_can_be_looked_at() {
 }
 
 #[test]
-fn the_demo_runs_with_a_small_tokenizer_and_without_colour() {
+fn the_demo_runs_with_a_small_tokenizer_and_without_color() {
     let answer = check(&["demo", "--tokenizer", TINY], 0, "complete: now the text may end");
     assert!(answer.out.contains("2 of its 3 bytes fit; after `US` expected `D"), "{}", answer.out);
-    assert!(!answer.out.contains('\x1b'), "no colour without a terminal");
-    let colour = command(&["demo", "--tokenizer", TINY]).env("CLICOLOR_FORCE", "1").output().expect("starts");
-    assert!(Answer::of(colour).out.contains("\x1b["));
+    assert!(!answer.out.contains('\x1b'), "no color without a terminal");
+    let color = command(&["demo", "--tokenizer", TINY]).env("CLICOLOR_FORCE", "1").output().expect("starts");
+    assert!(Answer::of(color).out.contains("\x1b["));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::commands::mask::{Spelling, spelling};
 use crate::failure::{Failure, Verdict, diagnostic};
 use crate::readable;
 use crate::rejection::{Reading, Rejection, read};
-use crate::source::{Compiled, Source, bytes_alone};
+use crate::source::{Compiled, Source, byte_vocabulary};
 
 /// Compile a constraint, and report whether a text matches it, or where and why it does not
 #[derive(Debug, clap::Args)]
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     let vocabulary = if args.tokenizer.is_named() {
         Arc::clone(args.tokenizer.load()?.vocabulary())
     } else {
-        bytes_alone()?
+        byte_vocabulary()?
     };
     let compiled = source.compile(vocabulary)?;
     let first =

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::args::ConstraintArgs;
 use crate::ast::{self, dot_quoted};
 use crate::failure::{Failure, Verdict};
-use crate::source::bytes_alone;
+use crate::source::byte_vocabulary;
 
 /// Print a stage of compilation: the AST, the grammar, the network, the NFA or the automaton
 #[derive(Debug, clap::Args)]
@@ -60,7 +60,7 @@ Examples:
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let source = args.constraint.source()?;
-    let compiler = Compiler::with_options(bytes_alone()?, source.options.clone());
+    let compiler = Compiler::with_options(byte_vocabulary()?, source.options.clone());
     match args.stage {
         Stage::Ast => {
             let tree = ast::read(&source)?;
@@ -162,15 +162,15 @@ fn grammar_list(grammar: &Grammar) -> String {
     text.0
 }
 
-/// A text of at most [`LISTING`] bytes.
+/// A text of at most [`MAX_LISTING_BYTES`] bytes.
 struct Bounded(String);
 
 /// The maximum length of a listing in bytes.
-const LISTING: usize = 16 << 20;
+const MAX_LISTING_BYTES: usize = 16 << 20;
 
 impl std::fmt::Write for Bounded {
     fn write_str(&mut self, part: &str) -> std::fmt::Result {
-        if self.0.len() + part.len() > LISTING {
+        if self.0.len() + part.len() > MAX_LISTING_BYTES {
             return Err(std::fmt::Error);
         }
         self.0.push_str(part);

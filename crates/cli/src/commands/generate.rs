@@ -169,7 +169,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
         }
         request.prompt.truncate(healed.kept);
         prefix = healed.prefix.len();
-        let compiled = source.compile_behind(loaded.tokenizer.vocabulary().clone(), &healed.prefix)?;
+        let compiled = source.compile_with_prefix(loaded.tokenizer.vocabulary().clone(), &healed.prefix)?;
         let mut guide = MatcherGuide::new(compiled.matcher()).with_jumps(loaded.tokenizer.clone());
         if args.finish || args.exact {
             let room = loaded.model.context().saturating_sub(request.prompt.len());

@@ -15,7 +15,7 @@ use maskwright::locate::{LocateError, Location, Written};
 use crate::args::ConstraintArgs;
 use crate::failure::{Failure, Verdict};
 use crate::readable;
-use crate::source::bytes_alone;
+use crate::source::byte_vocabulary;
 
 /// Locate the end of a text: the open rules and the open terminal, what may follow, and the path in a JSON document
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ Exit code 1 means that the constraint does not allow the text.";
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
     let source = args.constraint.source()?;
-    let compiler = Compiler::with_options(bytes_alone()?, source.options.clone());
+    let compiler = Compiler::with_options(byte_vocabulary()?, source.options.clone());
     let written = Written::Text(args.text.as_bytes());
     let location = match compiler.locate(&source.constraint, &source.options, written) {
         Ok(location) => location,

@@ -71,14 +71,14 @@ fn with_llama_cpp(_path: &Path, _load: LoadOptions, _texts: usize) -> Result<Loa
     ))
 }
 
-/// Shows that a model is being loaded, if that takes longer than [`MOMENT`], until it is dropped.
+/// Shows that a model is being loaded, if that takes longer than [`PROGRESS_AFTER`], until it is dropped.
 struct Progress {
     done: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// How long to wait before progress is shown.
-const MOMENT: Duration = Duration::from_secs(2);
+const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 
 impl Progress {
     fn start(path: &Path) -> Self {
@@ -88,7 +88,7 @@ impl Progress {
         let size = bytes.map(|bytes| format!(", {} MB", bytes / 1_000_000)).unwrap_or_default();
         let begin = Instant::now();
         let tell = move || {
-            while ended.recv_timeout(MOMENT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            while ended.recv_timeout(PROGRESS_AFTER) == Err(mpsc::RecvTimeoutError::Timeout) {
                 // If it cannot be written, the model is still loaded.
                 let _ = writeln!(io::stderr(), "loading {name}{size}: {} s", begin.elapsed().as_secs());
             }

@@ -243,17 +243,18 @@ fn prefix(args: &Prefix, out: &mut dyn Write) -> Result<Verdict, Failure> {
 
 /// Writes the most likely next words.
 fn next(pcfg: &Pcfg, parser: &Parser<Real>, out: &mut dyn Write) -> Result<(), Failure> {
-    const SHOWN: usize = 10;
+    const MAX_SHOWN_WORDS: usize = 10;
     let next = parser.next_terminal_distribution();
     let mut likely = next.terminals;
     likely.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let named = likely.iter().take(SHOWN).map(|(id, chance)| (pcfg.terminal(*id).to_string(), *chance));
+    let named =
+        likely.iter().take(MAX_SHOWN_WORDS).map(|(id, chance)| (pcfg.terminal(*id).to_string(), *chance));
     writeln!(out, "next:")?;
     for (name, chance) in named.chain((next.end > 0.0).then(|| ("the end".to_owned(), next.end))) {
         writeln!(out, "  {name:18} {chance:.6}")?;
     }
-    if likely.len() > SHOWN {
-        writeln!(out, "  and {} more", likely.len() - SHOWN)?;
+    if likely.len() > MAX_SHOWN_WORDS {
+        writeln!(out, "  and {} more", likely.len() - MAX_SHOWN_WORDS)?;
     }
     Ok(())
 }

@@ -221,12 +221,12 @@ fn compiling(config: &Config) -> Compiling {
 fn make_room() {
     // On other systems this would affect the whole program. A failure is ignored.
     #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(None, LOW);
+    let _ = rustix::process::setpriority_process(None, LOW_PRIORITY);
 }
 
 /// About a tenth of the processor time of a normal thread if all are busy: enough to compile within the time limit.
 #[cfg(target_os = "linux")]
-const LOW: i32 = 10;
+const LOW_PRIORITY: i32 = 10;
 
 fn scheduling(config: &Config) -> Options {
     let options = Options::default();
@@ -310,8 +310,8 @@ fn name_of(model: &Path) -> String {
 
 /// Starts the log on standard error, with color on a terminal.
 fn start_log(form: Log) {
-    let has_colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let lines = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(has_colour).with_target(false);
+    let has_color = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let lines = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(has_color).with_target(false);
     // There is no other logger, so this cannot fail.
     match form {
         Log::Text => lines.init(),
@@ -348,7 +348,7 @@ mod tests {
             make_room();
             priority()
         });
-        assert_eq!(slow.join().expect("it ends"), LOW);
+        assert_eq!(slow.join().expect("it ends"), LOW_PRIORITY);
         assert_eq!(priority(), before, "it is the priority of one thread");
         assert!(compiling(&Config::default()).when_slow.is_some());
     }
