@@ -6,7 +6,7 @@ use std::path::Path;
 use maskwright_frontend::choice::{self, ChoiceError, Limits};
 use serde::Deserialize;
 
-use crate::recognise;
+use crate::recognize;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +30,7 @@ struct Case {
     error: Option<String>,
     /// Line and column of the error.
     at: Option<String>,
-    #[expect(dead_code, reason = "for the reader of the file; deserialising checks that it is there")]
+    #[expect(dead_code, reason = "for the reader of the file; deserializing checks that it is there")]
     why: String,
 }
 
@@ -71,10 +71,10 @@ fn check(place: &str, case: &Case) {
         Ok(grammar) => {
             assert_eq!(case.error, None, "{place}: an error was expected");
             for text in &case.accept {
-                assert!(recognise::matches(&grammar, text.as_bytes()), "{place}: should accept {text:?}");
+                assert!(recognize::matches(&grammar, text.as_bytes()), "{place}: should accept {text:?}");
             }
             for text in &case.reject {
-                assert!(!recognise::matches(&grammar, text.as_bytes()), "{place}: should reject {text:?}");
+                assert!(!recognize::matches(&grammar, text.as_bytes()), "{place}: should reject {text:?}");
             }
         }
     }
@@ -83,9 +83,9 @@ fn check(place: &str, case: &Case) {
 #[test]
 fn choices_need_not_be_text() {
     let grammar = choice::grammar(&[&b"\xFF\x00"[..], b"\xC3"], &Limits::default()).expect("good");
-    assert!(recognise::matches(&grammar, b"\xC3"));
-    assert!(recognise::matches(&grammar, b"\xFF\x00"));
-    assert!(!recognise::matches(&grammar, b"\xFF"));
+    assert!(recognize::matches(&grammar, b"\xC3"));
+    assert!(recognize::matches(&grammar, b"\xFF\x00"));
+    assert!(!recognize::matches(&grammar, b"\xFF"));
 }
 
 #[test]

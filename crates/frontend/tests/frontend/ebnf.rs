@@ -9,7 +9,7 @@ use maskwright_oracle::Oracle;
 
 use crate::frugal::{check_remarks, within_steps};
 use crate::grammar_cases::{Notation, Read, render};
-use crate::recognise;
+use crate::recognize;
 
 /// The notation under test.
 const EBNF: Notation = Notation { name: "ebnf", read, matches };
@@ -17,7 +17,7 @@ const EBNF: Notation = Notation { name: "ebnf", read, matches };
 /// Macros bring complements, of which the oracle is the judge.
 fn matches(grammar: &Grammar, text: &[u8]) -> bool {
     let is_plain = !grammar.exprs().iter().any(|expr| matches!(expr, Expr::And(_) | Expr::Not(_)));
-    if is_plain { recognise::matches(grammar, text) } else { Oracle::new(grammar).accepts(text) }
+    if is_plain { recognize::matches(grammar, text) } else { Oracle::new(grammar).accepts(text) }
 }
 
 fn read(source: &str, root: Option<&str>) -> Read {
@@ -91,7 +91,7 @@ fn a_hundred_thousand_parentheses_are_an_error_with_a_place() {
 #[test]
 fn nesting_up_to_the_limit_is_fine() {
     let source = format!("root ::= {}\"a\"{}", "(".repeat(250), ")*".repeat(250));
-    assert!(recognise::matches(&grammar_of(&source), b"aaa"));
+    assert!(recognize::matches(&grammar_of(&source), b"aaa"));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn long_chains_of_rules_take_no_longer() {
         }
         source + "r100000 ::= " + last
     };
-    assert!(recognise_root_body(&chain("\"end\"")));
+    assert!(recognize_root_body(&chain("\"end\"")));
     let errors = errors_in(&chain("r7"));
     assert_eq!(errors.len(), 1);
     assert_eq!(
@@ -129,7 +129,7 @@ fn long_chains_of_rules_take_no_longer() {
     );
 }
 
-fn recognise_root_body(source: &str) -> bool {
+fn recognize_root_body(source: &str) -> bool {
     let grammar = grammar_of(source);
     matches!(grammar.expr(grammar.rule(grammar.root()).expr()), Expr::Rule(_))
 }
@@ -218,7 +218,7 @@ fn limits_are_named() {
     let source = format!("root ::= {name}\n{name} ::= \"a\"");
     let errors = errors_in(&source);
     assert_eq!(errors[0].message, "a name has 1000 bytes at most");
-    assert!(recognise::matches(&grammar_of(&source.replace(&name, &name[1..])), b"a"));
+    assert!(recognize::matches(&grammar_of(&source.replace(&name, &name[1..])), b"a"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use maskwright_frontend::ebnf::{
 use maskwright_frontend::{gbnf, json_schema, lark};
 use maskwright_grammar::Grammar;
 
-use crate::recognise;
+use crate::recognize;
 
 const LETTERS: [u8; 2] = *b"ab";
 const LONGEST: usize = 4;
@@ -39,7 +39,7 @@ fn lowering_keeps_the_language() {
                     let shown = String::from_utf8_lossy(&text);
                     for grammar in [&grammar].into_iter().chain(others.iter().flatten()) {
                         assert_eq!(
-                            recognise::matches(grammar, &text),
+                            recognize::matches(grammar, &text),
                             expected,
                             "{shown:?}\n{source}\n{grammar}"
                         );

@@ -45,7 +45,7 @@ struct Case {
     /// How many remarks there are in all; one unless told otherwise.
     count: Option<usize>,
     /// Why the case is here.
-    #[expect(dead_code, reason = "for the reader of the file; deserialising checks that it is there")]
+    #[expect(dead_code, reason = "for the reader of the file; deserializing checks that it is there")]
     why: String,
 }
 

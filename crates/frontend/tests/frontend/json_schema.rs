@@ -43,7 +43,7 @@ struct Case {
     #[serde(default)]
     report: Vec<String>,
     /// Why the case is here.
-    #[expect(dead_code, reason = "for the reader of the file; deserialising checks that it is there")]
+    #[expect(dead_code, reason = "for the reader of the file; deserializing checks that it is there")]
     why: String,
 }
 

@@ -7,7 +7,7 @@ mod frugal;
 mod grammar_cases;
 mod json_schema;
 mod lark;
-mod recognise;
+mod recognize;
 mod regex;
 mod regex_random;
 mod regex_support;

@@ -1,4 +1,4 @@
-//! A recogniser that is slow and obviously right: the judge of the accept and reject cases.
+//! A recognizer that is slow and obviously right: the judge of the accept and reject cases.
 //!
 //! For every pair (expression, start) that matters it keeps the set of ends: the positions up to which the
 //! expression can match from there. All sets begin empty, and every pass computes each from the others by
