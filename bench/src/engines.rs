@@ -12,7 +12,7 @@ pub trait Engine {
     fn release(&self) -> &str;
     /// Whether masks contain end tokens.
     fn end_in_mask(&self) -> bool;
-    /// Drops what was learnt from earlier constraints, so that the next one is cold. The vocabulary is kept.
+    /// Drops what was learned from earlier constraints, so that the next one is cold. The vocabulary is kept.
     fn forget(&self) {}
     fn compile(&self, source: Source<'_>) -> Result<Box<dyn Compiled + '_>, String>;
     /// Whether each of the JSON texts is accepted with the keys of its objects in some order; `None` if the engine

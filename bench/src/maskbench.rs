@@ -38,7 +38,7 @@ pub struct Arguments {
     /// Also replay every instance a second time with the warm constraint
     #[arg(long)]
     warm: bool,
-    /// Make maskwright forget, before each schema, even what it learnt about the vocabulary from earlier ones
+    /// Make maskwright forget, before each schema, even what it learned about the vocabulary from earlier ones
     #[arg(long)]
     forget: bool,
     /// Before each token, let maskwright prepare masks for this time, in which a model would compute

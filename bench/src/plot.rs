@@ -16,7 +16,7 @@ pub struct Curve {
 const TITLES: [&str; 3] = ["mask of one token", "accept one token", "schema text to first mask"];
 const MARKS: [(&str, f64); 5] = [("50", 0.5), ("90", 0.9), ("99", 0.99), ("99.9", 0.999), ("99.99", 0.9999)];
 /// Distinguishable also for color-blind people; the first is ours.
-const COLOURS: [&str; 6] = ["#0b6e4f", "#d1495b", "#2f6fb5", "#b8860b", "#7a4fa3", "#555555"];
+const COLORS: [&str; 6] = ["#0b6e4f", "#d1495b", "#2f6fb5", "#b8860b", "#7a4fa3", "#555555"];
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 470.0;
 const TOP: f64 = 104.0;
@@ -49,7 +49,7 @@ pub fn tails(curves: &[Curve], caption: &str) -> String {
         let frame = Frame::around(left, &sorted);
         frame.axes(&mut svg, title);
         for (index, sorted) in sorted.iter().enumerate() {
-            frame.curve(&mut svg, sorted, COLOURS[index % COLOURS.len()]);
+            frame.curve(&mut svg, sorted, COLORS[index % COLORS.len()]);
         }
     }
     text(
@@ -112,7 +112,7 @@ impl Frame {
         line(svg, (self.left, BOTTOM), (self.left + PANEL, BOTTOM), "#888888");
     }
 
-    fn curve(&self, svg: &mut String, sorted: &Sorted, colour: &str) {
+    fn curve(&self, svg: &mut String, sorted: &Sorted, color: &str) {
         if sorted.len() == 0 {
             return;
         }
@@ -126,12 +126,12 @@ impl Frame {
         }
         let _ = writeln!(
             svg,
-            "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.4\" stroke-linejoin=\"round\" points=\"{}\"/>",
+            "<polyline fill=\"none\" stroke=\"{color}\" stroke-width=\"2.4\" stroke-linejoin=\"round\" points=\"{}\"/>",
             points.trim_end()
         );
         for (_, quantile) in MARKS.into_iter().filter(|(_, quantile)| rarity(*quantile) <= last + 1e-9) {
             let (x, y) = (self.x(quantile), self.y(sorted.quantile(quantile)));
-            let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.4\" fill=\"{colour}\"/>");
+            let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.4\" fill=\"{color}\"/>");
         }
     }
 }
@@ -139,12 +139,12 @@ impl Frame {
 fn legend(svg: &mut String, curves: &[Curve]) {
     let mut x = WIDTH - 24.0;
     for (index, curve) in curves.iter().enumerate().rev() {
-        let colour = COLOURS[index % COLOURS.len()];
+        let color = COLORS[index % COLORS.len()];
         text(svg, x, 32.0, 13.5, "end", "#111", "", &curve.name);
         x -= curve.name.len() as f64 * 7.4 + 12.0;
         let _ = writeln!(
             svg,
-            "<rect x=\"{:.1}\" y=\"25\" width=\"18\" height=\"5\" rx=\"2\" fill=\"{colour}\"/>",
+            "<rect x=\"{:.1}\" y=\"25\" width=\"18\" height=\"5\" rx=\"2\" fill=\"{color}\"/>",
             x - 12.0
         );
         x -= 36.0;
@@ -174,10 +174,10 @@ fn duration(power: i32) -> String {
     }
 }
 
-fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), colour: &str) {
+fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), color: &str) {
     let _ = writeln!(
         svg,
-        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\"/>",
+        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{color}\"/>",
         from.0, from.1, to.0, to.1
     );
 }

@@ -57,7 +57,7 @@ pub struct Options<'a> {
     pub timeout: Duration,
     /// Whether to replay everything a second time with the warm constraint.
     pub warm: bool,
-    /// Whether the engine keeps what it learnt from earlier schemas.
+    /// Whether the engine keeps what it learned from earlier schemas.
     pub shared: bool,
     /// Whether engines must write masks into a row, even if they can return them by reference.
     pub rows: bool,

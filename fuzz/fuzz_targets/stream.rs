@@ -34,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
     );
 });
 
-/// What was read, with neighbouring deltas joined.
+/// What was read, with neighboring deltas joined.
 fn read(mut reader: Reader, pieces: &[&[u8]]) -> Vec<String> {
     let mut events = Vec::new();
     for piece in pieces {

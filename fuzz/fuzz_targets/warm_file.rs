@@ -1,4 +1,4 @@
-//! What a compiler has learnt, saved and loaded: foreign, cut, and damaged with the right checksum.
+//! What a compiler has learned, saved and loaded: foreign, cut, and damaged with the right checksum.
 
 #![no_main]
 

@@ -85,7 +85,7 @@ pub extern "C" fn mw_compiler_free(compiler: Owned<Compiler>) {
     discard(compiler);
 }
 
-/// Saves what a compiler has learnt and its compiled constraints, for another process.
+/// Saves what a compiler has learned and its compiled constraints, for another process.
 #[unsafe(no_mangle)]
 pub extern "C" fn mw_compiler_save(
     compiler: Ref<'_, Compiler>,

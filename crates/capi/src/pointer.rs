@@ -370,11 +370,11 @@ pub(crate) fn write<T: Dense>(to: Mut<'_, T>, name: &'static str, value: &T) -> 
 }
 
 /// The maximum size of any version of a struct. A larger size is garbage.
-const LONGEST: usize = 4_096;
+const MAX_STRUCT_BYTES: usize = 4_096;
 
 fn declared_size<T: Versioned>(pointer: *const T, name: &'static str) -> Result<usize, Failure> {
     let size = *Ref::<usize>(pointer.cast(), PhantomData).get(name)?;
-    if (T::FIRST..=LONGEST).contains(&size) {
+    if (T::FIRST..=MAX_STRUCT_BYTES).contains(&size) {
         return Ok(size);
     }
     let text = format!("struct_size of {name} is {size}; set it to sizeof({})", T::NAME);

@@ -82,7 +82,7 @@ pub enum Pair {
     Undecided,
 }
 
-/// The compiler for all schemas, which shares what is learnt about the vocabulary.
+/// The compiler for all schemas, which shares what is learned about the vocabulary.
 #[derive(Debug)]
 pub struct Bench {
     compiler: Compiler,
@@ -104,7 +104,7 @@ impl Bench {
         &self.compiler
     }
 
-    /// Drops what the compiler has learnt if it is large.
+    /// Drops what the compiler has learned if it is large.
     pub fn tidy(&self) {
         self.compiler.renew(64 << 20);
     }
@@ -329,7 +329,7 @@ impl Judge {
     /// order, then those of `required` and `dependentRequired`, then others in any order. Only for schemas that are not
     /// merged with others, where the order is obvious.
     fn orders_of_root(&self, accepted: &Document) -> Vec<(Document, bool)> {
-        const ORDERS: usize = 24;
+        const MAX_ORDERS: usize = 24;
         let combined = ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "enum", "const"];
         let (Document::Object(members), KeyOrder::Schema) = (accepted, self.settings.order) else {
             return Vec::new();
@@ -359,7 +359,7 @@ impl Judge {
             let key = decode(key).unwrap_or_default();
             names.iter().position(|name| *name == key).unwrap_or(names.len())
         };
-        orders(members.len(), ORDERS)
+        orders(members.len(), MAX_ORDERS)
             .into_iter()
             .map(|order| {
                 let members: Vec<_> = order.into_iter().map(|at| members[at].clone()).collect();
@@ -417,9 +417,9 @@ enum Search {
 /// Searches for an accepted order of the document's keys. The order of the schema is tried first, and then all others.
 fn in_some_order(document: &Document, names: &[String], accepts: &dyn Fn(&Document) -> bool) -> Search {
     /// Enough for six keys in one object.
-    const ORDERS: usize = 721;
-    let all = permutations(&sorted(document, names), ORDERS);
-    let too_many = all.len() == ORDERS;
+    const MAX_ORDERS: usize = 721;
+    let all = permutations(&sorted(document, names), MAX_ORDERS);
+    let too_many = all.len() == MAX_ORDERS;
     match all.into_iter().find(|document| accepts(document)) {
         Some(found) => Search::Found(found),
         None if too_many => Search::TooMany,

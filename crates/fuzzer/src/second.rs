@@ -15,7 +15,7 @@ use boon::{SchemaIndex, Schemas};
 use serde_json::Value;
 
 /// The time limit for an answer. Nearly all take less than a millisecond.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// The usual stack size of a program's main thread.
 const STACK_BYTES: usize = 8 << 20;
 
@@ -58,7 +58,7 @@ impl Second {
         compiler.enable_format_assertions();
         compiler.add_resource(PLACE, schema.clone()).ok()?;
         let index = compiler.compile(PLACE, &mut schemas).ok()?;
-        Some(Self { compiled: Arc::new((schemas, index)), patience: PATIENCE, is_slow: Cell::new(false) })
+        Some(Self { compiled: Arc::new((schemas, index)), patience: TIME_LIMIT, is_slow: Cell::new(false) })
     }
 
     /// Whether a value satisfies the schema; `None` if that takes too long.

@@ -12,10 +12,10 @@ use crate::settings::Settings;
 use crate::walk::{Tried, Walker, look, plan};
 
 /// The maximum number of cases to try. Walks take longer than documents.
-const TRIES: usize = 3_000;
-const TRIES_OF_WALKS: usize = 300;
+const MAX_CASES: usize = 3_000;
+const MAX_WALK_CASES: usize = 300;
 /// The number of walks that search for the fault in one smaller schema.
-const WALKS: u64 = 10;
+const WALKS_PER_SCHEMA: u64 = 10;
 
 /// A case with a fault.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl Case {
             };
         }
         let mut walker = Walker::of_schema(compiled, judge.schema());
-        for number in 0..WALKS {
+        for number in 0..WALKS_PER_SCHEMA {
             let mut rng = Rng::new(self.seed.wrapping_add(number));
             if let Some(text) = walker.walk(&plan(&mut rng, tried), &mut rng, &mut None)? {
                 judge.reads(&text)?;
@@ -73,7 +73,7 @@ impl Case {
 
 /// Returns the smallest case that was found, with its fault.
 pub fn shrink(bench: &Bench, case: Case, fault: Fault, tried: Tried) -> (Case, Fault) {
-    let limit = if case.document.is_some() || case.prefix.is_some() { TRIES } else { TRIES_OF_WALKS };
+    let limit = if case.document.is_some() || case.prefix.is_some() { MAX_CASES } else { MAX_WALK_CASES };
     let (mut best, mut shown, mut tries) = (case, fault, 0);
     loop {
         let better = candidates(&best).into_iter().find_map(|candidate| {

@@ -542,7 +542,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constructors_normalise() {
+    fn constructors_normalize() {
         let mut g = GrammarBuilder::new();
         let (a, b) = (g.bytes(b"a"), g.bytes(b"b"));
         let ab = g.seq([a, b]);
@@ -569,13 +569,14 @@ mod tests {
         assert_eq!(g.exprs.len(), before + 1, "no beginning of it is kept");
     }
 
-    /// Returns the numbers of `x` that an expression matches, up to `MOST`.
+    /// Returns the numbers of `x` that an expression matches, up to `MAX_COUNT`.
     fn counts((i, j): (u32, Option<u32>), (min, max): (u32, Option<u32>)) -> Vec<u32> {
-        const MOST: u32 = 20;
+        const MAX_COUNT: u32 = 20;
         let mut sums = vec![0];
         let mut found: Vec<u32> = if min == 0 { vec![0] } else { Vec::new() };
-        for round in 1..=max.unwrap_or(MOST) {
-            let next = |sum: &u32| (sum + i..=(sum + j.unwrap_or(MOST)).min(MOST)).collect::<Vec<_>>();
+        for round in 1..=max.unwrap_or(MAX_COUNT) {
+            let next =
+                |sum: &u32| (sum + i..=(sum + j.unwrap_or(MAX_COUNT)).min(MAX_COUNT)).collect::<Vec<_>>();
             sums = sums.iter().flat_map(next).collect();
             sums.sort_unstable();
             sums.dedup();

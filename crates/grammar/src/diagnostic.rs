@@ -155,7 +155,7 @@ struct Place {
 }
 
 /// The number of characters of a long line that are shown on each side of the place.
-const CONTEXT: usize = 60;
+const CONTEXT_CHARS: usize = 60;
 
 impl Place {
     fn find(source: &str, span: Span) -> Self {
@@ -165,15 +165,15 @@ impl Place {
         let line_end = source[start..].find('\n').map_or(source.len(), |at| start + at);
         let before: Vec<char> = source[line_start..start].chars().collect();
         let after: Vec<char> = source[start..line_end].chars().collect();
-        let width = source[start..end.clamp(start, line_end)].chars().count().clamp(1, CONTEXT);
-        let skip = before.len().saturating_sub(CONTEXT);
+        let width = source[start..end.clamp(start, line_end)].chars().count().clamp(1, CONTEXT_CHARS);
+        let skip = before.len().saturating_sub(CONTEXT_CHARS);
         let mut shown: String = if skip > 0 { "…".into() } else { String::new() };
         // Control characters would shift the caret.
         let plain = |c: &char| if c.is_control() { ' ' } else { *c };
         shown.extend(before[skip..].iter().map(plain));
         let shown_column = shown.chars().count();
-        shown.extend(after.iter().take(CONTEXT).map(plain));
-        if after.len() > CONTEXT {
+        shown.extend(after.iter().take(CONTEXT_CHARS).map(plain));
+        if after.len() > CONTEXT_CHARS {
             shown.push('…');
         }
         let line = source[..start].matches('\n').count() + 1;

@@ -18,7 +18,7 @@ use crate::{CharSet, ExprId, Notes, RuleId, TokenSet};
 /// let both = g.seq(parts);
 /// g.define(root, both);
 /// let grammar = g.finish(root)?;
-/// // Neighbouring bytes have become one expression.
+/// // Neighboring bytes have become one expression.
 /// assert_eq!(grammar.expr(grammar.rule(root).expr()), &Expr::Bytes((*b"tea for two").into()));
 /// # Ok::<(), maskwright_grammar::GrammarError>(())
 /// ```

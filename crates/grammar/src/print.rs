@@ -5,7 +5,7 @@ use core::fmt;
 use crate::{Expr, ExprId, Grammar};
 
 /// The depth from which on nested expressions are abbreviated.
-const DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 impl fmt::Display for Grammar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,13 +33,13 @@ struct Shown<'g> {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_expr(self.grammar, self.expr, Level::Alt, DEPTH, f)
+        write_expr(self.grammar, self.expr, Level::Alt, MAX_DEPTH, f)
     }
 }
 
 fn write_rule(grammar: &Grammar, rule: &crate::Rule, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{} ::= ", rule.name())?;
-    write_expr(grammar, rule.expr(), Level::Alt, DEPTH, f)
+    write_expr(grammar, rule.expr(), Level::Alt, MAX_DEPTH, f)
 }
 
 /// How tightly the context binds; a looser expression inside it gets parentheses.

@@ -263,10 +263,14 @@ impl<T> Default for Unique<T> {
 }
 
 impl<T: Copy + Eq + Hash> Unique<T> {
-    const FEW: usize = 12;
+    const MAX_LISTED: usize = 12;
 
     fn contains(&self, member: T) -> bool {
-        if self.list.len() <= Self::FEW { self.list.contains(&member) } else { self.seen.contains(&member) }
+        if self.list.len() <= Self::MAX_LISTED {
+            self.list.contains(&member)
+        } else {
+            self.seen.contains(&member)
+        }
     }
 
     /// Adds a member. Returns `false` if it is already present.
@@ -275,9 +279,9 @@ impl<T: Copy + Eq + Hash> Unique<T> {
             return false;
         }
         self.list.push(member);
-        if self.list.len() == Self::FEW + 1 {
+        if self.list.len() == Self::MAX_LISTED + 1 {
             self.seen.extend(&self.list);
-        } else if self.list.len() > Self::FEW {
+        } else if self.list.len() > Self::MAX_LISTED {
             self.seen.insert(member);
         }
         true

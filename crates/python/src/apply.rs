@@ -42,13 +42,13 @@ pub(crate) fn apply_mask(
 }
 
 /// The number of logits that are copied, changed and copied back at a time, so that they stay in the cache.
-const BLOCK: usize = 4_096;
+const LOGITS_PER_BLOCK: usize = 4_096;
 
 fn apply_rows<T: Plain + apply::Logit>(pairs: Vec<(Row, Row)>) {
-    let (mut logits, mut words) = (vec![T::default(); BLOCK], [0u32; BLOCK / 32]);
+    let (mut logits, mut words) = (vec![T::default(); LOGITS_PER_BLOCK], [0u32; LOGITS_PER_BLOCK / 32]);
     for (mut row, mask) in pairs {
-        for at in (0..row.width()).step_by(BLOCK) {
-            let logits = &mut logits[..BLOCK.min(row.width() - at)];
+        for at in (0..row.width()).step_by(LOGITS_PER_BLOCK) {
+            let logits = &mut logits[..LOGITS_PER_BLOCK.min(row.width() - at)];
             let first = mask.width().min(at / 32);
             let words = &mut words[..logits.len().div_ceil(32).min(mask.width() - first)];
             row.read(at, logits);

@@ -36,7 +36,7 @@ use crate::vocabulary::Vocabulary;
 use crate::weighted::{Pcfg, Scorer};
 
 /// How long a waiting thread sleeps between checks for signals.
-const GLANCE: Duration = Duration::from_millis(40);
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(40);
 
 /// Compiles constraints for one vocabulary, each only once for all callers, on its own threads.
 #[pyclass(frozen, module = "maskwright", weakref)]
@@ -229,7 +229,7 @@ impl Compiler {
         Ok(py.detach(|| client.service().statistics().to_prometheus(&labels)))
     }
 
-    /// Returns what was learnt and the compiled constraints as bytes, for another process. The constraints of `other`,
+    /// Returns what was learned and the compiled constraints as bytes, for another process. The constraints of `other`,
     /// which another process has saved, are added.
     #[pyo3(signature = (other = None))]
     fn save<'py>(&self, py: Python<'py>, other: Option<&[u8]>) -> PyResult<Bound<'py, PyBytes>> {
@@ -540,7 +540,7 @@ fn wait(
 ) -> PyResult<Option<maskwright::service::Result>> {
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let glance = left.map_or(GLANCE, |left| left.min(GLANCE));
+        let glance = left.map_or(SIGNAL_INTERVAL, |left| left.min(SIGNAL_INTERVAL));
         if let Some(result) = ticket.try_get() {
             return Ok(Some(result));
         }

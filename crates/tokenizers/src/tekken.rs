@@ -80,14 +80,14 @@ pub(crate) fn looks_like_tekken(content: &[u8]) -> bool {
         _vocab: IgnoredAny,
     }
     // Both entries are large, and the beginning of the file is usually enough.
-    let beginning = &content[..content.len().min(LOOK)];
+    let beginning = &content[..content.len().min(SEARCHED_BYTES)];
     let has = |name: &[u8]| beginning.windows(name.len()).any(|part| part == name);
     (has(b"\"token_bytes\"") || has(b"\"default_vocab_size\""))
         && serde_json::from_slice::<Shape>(content).is_ok_and(|shape| shape.config.default_vocab_size > 0)
 }
 
 /// How many bytes of a file [`looks_like_tekken`] searches first: more than its special tokens occupy.
-const LOOK: usize = 1 << 20;
+const SEARCHED_BYTES: usize = 1 << 20;
 
 #[derive(Deserialize)]
 struct File {

@@ -295,7 +295,7 @@ fn shown(points: &[(f64, f64)]) -> String {
 /// Plots the time per word over the length of the text, both on logarithmic scales: linear total time is a horizontal
 /// line.
 fn plot(curves: &[(&str, Vec<(f64, f64)>)]) -> String {
-    const COLOURS: [&str; 6] = ["#0f766e", "#b45309", "#6d28d9", "#be123c", "#1d4ed8", "#4d7c0f"];
+    const COLORS: [&str; 6] = ["#0f766e", "#b45309", "#6d28d9", "#be123c", "#1d4ed8", "#4d7c0f"];
     let x = |length: f64| 60.0 + (length / 50.0).log2() / (16_000.0_f64 / 50.0).log2() * 480.0;
     let y = |micros: f64| 280.0 - (micros / 0.1).log10() / 4.0 * 240.0;
     let mut out = String::from(
@@ -318,16 +318,16 @@ fn plot(curves: &[(&str, Vec<(f64, f64)>)]) -> String {
         );
     }
     for (number, (name, points)) in curves.iter().enumerate() {
-        let colour = COLOURS[number % COLOURS.len()];
+        let color = COLORS[number % COLORS.len()];
         let line: Vec<String> =
             points.iter().map(|(length, micros)| format!("{:.1},{:.1}", x(*length), y(*micros))).collect();
         let _ = writeln!(
             out,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>",
             line.join(" ")
         );
         let name = name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        let _ = writeln!(out, "<text x=\"556\" y=\"{}\" fill=\"{colour}\">{name}</text>", 60 + 20 * number);
+        let _ = writeln!(out, "<text x=\"556\" y=\"{}\" fill=\"{color}\">{name}</text>", 60 + 20 * number);
     }
     out + "</svg>\n"
 }

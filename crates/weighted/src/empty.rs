@@ -70,19 +70,19 @@ impl<S: Semiring> System<'_, S> {
     }
 
     fn newton(&self, empty: &mut [S::Value]) -> Result<(), Unsolved> {
-        const ROUNDS: usize = 80;
+        const MAX_ROUNDS: usize = 80;
         let size = self.members.len();
         if size > LARGEST_LOOP / 2 {
             return Err(Unsolved::TooLarge(size));
         }
         let mut known: Vec<f64> = empty.iter().map(|value| S::log(*value).exp()).collect();
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let (mut matrix, mut missing) = (vec![0.0; size * size], vec![0.0; size]);
             for (row, node) in self.members.iter().enumerate() {
                 matrix[row * size + row] = 1.0;
                 missing[row] = -known[*node as usize];
                 for number in &self.rules[*node as usize] {
-                    self.linearise(*number, &known, row, &mut matrix, &mut missing);
+                    self.linearize(*number, &known, row, &mut matrix, &mut missing);
                 }
             }
             let Some(steps) = solve(matrix, missing) else { break };
@@ -102,7 +102,7 @@ impl<S: Semiring> System<'_, S> {
     }
 
     /// Adds one rule to the equations (1 − J) · step = F(known) − known.
-    fn linearise(&self, number: u32, known: &[f64], row: usize, matrix: &mut [f64], missing: &mut [f64]) {
+    fn linearize(&self, number: u32, known: &[f64], row: usize, matrix: &mut [f64], missing: &mut [f64]) {
         let size = self.members.len();
         let right = self.core.right(&self.core.rules[number as usize]);
         let weight = S::log(self.weights[number as usize]).exp();

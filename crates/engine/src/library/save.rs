@@ -78,7 +78,7 @@ impl Library {
             return Err(LoadError::OtherVocabulary);
         }
         let mut file = In { body, words: Vec::new(), vocabulary: &vocabulary };
-        let (bound, tables) = file.learnt().map_err(corrupt)?;
+        let (bound, tables) = file.learned().map_err(corrupt)?;
         Ok((Self::with_automata(vocabulary, bound), tables))
     }
 }
@@ -177,7 +177,7 @@ struct In<'f> {
 }
 
 impl In<'_> {
-    fn learnt(&mut self) -> Read<(Vec<BoundAutomaton>, AutomatonCache)> {
+    fn learned(&mut self) -> Read<(Vec<BoundAutomaton>, AutomatonCache)> {
         let mut automata: Vec<Arc<Automaton>> = Vec::new();
         for number in 0..self.body.word()? {
             let automaton = Automaton::read(&mut self.body)?;

@@ -16,7 +16,7 @@ const TYPES: [&str; 12] = [
     "object", "object",
 ];
 /// The maximum nesting of schemas.
-const DEPTH: usize = 3;
+const MAX_DEPTH: usize = 3;
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "ab", "é"];
 const KEY_PATTERNS: [&str; 9] = ["^a", "b$", "^[a-c]$", "^a|b", "^.{1,2}$", "c", "^(a|ab)$", "^[^a]", "^$"];
 
@@ -48,7 +48,7 @@ pub fn random(rng: &mut Rng) -> Value {
     loop {
         let definitions = [0, 0, 0, 1, 1, 2][rng.below(6)];
         let mut generator = Generator { rng, definitions };
-        let mut root = generator.schema(DEPTH, None);
+        let mut root = generator.schema(MAX_DEPTH, None);
         if definitions > 0 {
             let mut map = Map::new();
             for number in 0..definitions {
@@ -75,7 +75,7 @@ struct Generator<'a> {
 impl Generator<'_> {
     /// Returns a schema that combines others at most `depth` levels deep, mainly about values of a type.
     fn schema(&mut self, depth: usize, of: Option<&str>) -> Value {
-        if depth < DEPTH {
+        if depth < MAX_DEPTH {
             match self.rng.below(40) {
                 0 => return json!(false),
                 1 | 2 => return json!(true),
@@ -94,7 +94,7 @@ impl Generator<'_> {
             Some(kind) if !self.one_in(8) => kind,
             _ if depth == 0 => TYPES[self.rng.below(6)],
             // There are few keywords for `null` and booleans.
-            _ if depth == DEPTH => TYPES[2 + self.rng.below(TYPES.len() - 2)],
+            _ if depth == MAX_DEPTH => TYPES[2 + self.rng.below(TYPES.len() - 2)],
             _ => TYPES[self.rng.below(TYPES.len())],
         };
         self.kind(kind, &mut keywords);

@@ -64,8 +64,8 @@ pub fn refers_well(root: &Value) -> bool {
 }
 
 fn ends(root: &Value, schema: &Value, depth: usize) -> bool {
-    const DEEPEST: usize = 12;
-    if depth > DEEPEST {
+    const MAX_DEPTH: usize = 12;
+    if depth > MAX_DEPTH {
         return false;
     }
     let mut well = match schema.get("$ref").and_then(Value::as_str) {

@@ -12,7 +12,7 @@ pub fn text(rng: &mut Rng, oracle: &Oracle, length: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     while bytes.len() < length && !(oracle.is_accepting(&state) && rng.one_in(6)) {
         let next = oracle.next_bytes(&state);
-        let Some((byte, after)) = favoured(rng, &next) else { break };
+        let Some((byte, after)) = favored(rng, &next) else { break };
         bytes.push(*byte);
         state = after.clone();
     }
@@ -22,7 +22,7 @@ pub fn text(rng: &mut Rng, oracle: &Oracle, length: usize) -> Option<Vec<u8>> {
 
 /// Returns a member, preferably one of a few characteristic bytes: where a class allows two hundred bytes, a quote
 /// among them would hardly ever be drawn.
-fn favoured<'a, T>(rng: &mut Rng, next: &'a [(u8, T)]) -> Option<&'a (u8, T)> {
+fn favored<'a, T>(rng: &mut Rng, next: &'a [(u8, T)]) -> Option<&'a (u8, T)> {
     const TELLING: &[u8] = b"\"\\abn/u0{}[],:";
     let telling: Vec<&(u8, T)> = next.iter().filter(|(byte, _)| TELLING.contains(byte)).collect();
     if !telling.is_empty() && !rng.one_in(4) { rng.choose(&telling).copied() } else { rng.choose(next) }

@@ -199,12 +199,12 @@ impl<'a> Case<'a> {
 
     /// Describes the tokens in which two masks differ.
     fn difference(&self, wanted: &Mask, got: &Mask) -> String {
-        const SHOWN: usize = 8;
+        const MAX_SHOWN: usize = 8;
         let all_ids = (0..wanted.words().len() as u32 * 32).collect::<Vec<u32>>();
         let wrong: Vec<u32> =
             all_ids.into_iter().filter(|&t| wanted.contains(t) != got.contains(t)).collect();
         let mut shown = format!("{} wrong bits:", wrong.len());
-        for &token in wrong.iter().take(SHOWN) {
+        for &token in wrong.iter().take(MAX_SHOWN) {
             let bytes =
                 self.tokens.bytes(token).map_or("(no bytes)".into(), |b| b.escape_ascii().to_string());
             let right = if wanted.contains(token) { "must be allowed" } else { "must not be allowed" };

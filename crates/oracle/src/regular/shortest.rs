@@ -14,7 +14,7 @@ use super::{Arena, Node, NodeId, Stage, Unknown};
 
 /// The greatest number of bytes that spell one byte of text. It is a simple bound for all cases: `\ud83d\ude00` for a
 /// character of four bytes has fewer per byte, and `\u0000` for one of one byte has fewer in all.
-const SPELLING: u64 = 12;
+const MAX_BYTES_PER_BYTE: u64 = 12;
 
 impl Arena {
     /// Checks whether no text is in the set.
@@ -75,13 +75,15 @@ impl Arena {
         let Some(spellable) = stage.spellable() else {
             // Every text has a spelling, so the string has one if there is a text.
             let quotes = if stage == Stage::Open { 2 } else { 1 };
-            return Ok(self.distance(text)?.map(|d| quotes + SPELLING * d));
+            return Ok(self.distance(text)?.map(|d| quotes + MAX_BYTES_PER_BYTE * d));
         };
         let (character, anything) = (self.class(&spellable), self.any_bytes());
         let starts = self.seq(character, anything);
         let possible = self.and(vec![text, starts]);
         // The escape already accounts for one byte of the text.
-        Ok(self.distance(possible)?.map(|d| stage.longest_rest() + 1 + SPELLING * d.saturating_sub(1)))
+        Ok(self
+            .distance(possible)?
+            .map(|d| stage.longest_rest() + 1 + MAX_BYTES_PER_BYTE * d.saturating_sub(1)))
     }
 
     /// Explores the derivatives of a node, nearest first.

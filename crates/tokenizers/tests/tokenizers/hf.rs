@@ -37,7 +37,7 @@ fn encoding_adds_cuts_and_changes_nothing() {
     // No space in front, no truncation to three tokens, no padding to 64.
     assert_eq!(ids(&tokenizer, "the"), [u32::from(b't'), 258]);
     assert_eq!(ids(&tokenizer, " the the"), [257, u32::from(b'e'), 257, u32::from(b'e')]);
-    // No normalisation: an accent of its own stays one.
+    // No normalization: an accent of its own stays one.
     assert_eq!(ids(&tokenizer, "e\u{301}"), [u32::from(b'e'), 0xCC, 0x81]);
     // Added text is found, what looks special is not.
     assert_eq!(ids(&tokenizer, "<think>"), [301]);

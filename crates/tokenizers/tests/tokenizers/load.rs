@@ -39,8 +39,8 @@ fn the_kind_of_a_file_is_in_its_content() {
 }
 
 #[test]
-fn neighbours_say_what_ends_a_text() {
-    let folder = folder("neighbours");
+fn neighbors_say_what_ends_a_text() {
+    let folder = folder("neighbors");
     let mut json = byte_level_json();
     json["added_tokens"].as_array_mut().unwrap().push(added(310, "<stop>", true));
     fs::write(folder.join("tokenizer.json"), json.to_string()).unwrap();

@@ -11,7 +11,7 @@ use crate::terminal::Terminal;
 const ROUNDED: f64 = 1e-6;
 
 /// The greatest number of symbols on one right side: some tables grow with its square.
-const LONGEST: usize = 2_000;
+const MAX_SYMBOLS: usize = 2_000;
 
 /// Checks everything, and reports all errors at once.
 pub(super) fn check(draft: &Draft, options: &Options) -> Result<Pcfg, Vec<Diagnostic>> {
@@ -152,9 +152,9 @@ fn resolve(
 ) {
     let mut known: FxHashMap<Terminal, TerminalId> = FxHashMap::default();
     for (rule, probability) in draft.rules.iter().zip(probabilities) {
-        if rule.right.len() > LONGEST {
+        if rule.right.len() > MAX_SYMBOLS {
             let message =
-                format!("a rule of `{}` has more than {LONGEST} symbols on its right side", rule.left);
+                format!("a rule of `{}` has more than {MAX_SYMBOLS} symbols on its right side", rule.left);
             errors.push(Diagnostic::error(rule.span, message).with_help("split it into two rules"));
             continue;
         }

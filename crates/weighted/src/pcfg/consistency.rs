@@ -86,11 +86,11 @@ fn expectations(pcfg: &Pcfg, productive: &[bool], reachable: &[bool]) -> Vec<Vec
 
 /// Returns the spectral radius of the part of a matrix that belongs to one component.
 fn radius(growth: &[Vec<(u32, f64)>], members: &[u32], inside: impl Fn(u32) -> bool) -> f64 {
-    const ROUNDS: usize = 2_000;
+    const MAX_ROUNDS: usize = 2_000;
     let place = |node: u32| members.binary_search(&node).unwrap_or(0);
     let mut x = vec![1.0; members.len()];
     let mut middle = 0.0;
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let mut next = x.clone();
         let (mut least, mut greatest) = (f64::INFINITY, 0.0f64);
         for (at, node) in members.iter().enumerate() {

@@ -100,7 +100,7 @@ fn rejection_with_a_memory_samples_what_the_model_would_write() {
 
 /// A sampler that knows nothing is as exact as one that knows everything, only slower.
 #[test]
-fn what_has_been_learnt_so_far_does_not_bias() {
+fn what_has_been_learned_so_far_does_not_bias() {
     let grammar = grammar("S -> aab [0.5] | b X X [0.5]\nX -> a | b");
     let model = |text: &[TokenId]| if text.len() < 3 { vec![0.5, 0.5, 0.0] } else { vec![0.0, 0.0, 1.0] };
     let mut adapter = Adapter::<Boolean>::new(&grammar, vocabulary()).unwrap();
