@@ -143,9 +143,8 @@ pub struct ClassTrie {
 impl ClassTrie {
     /// Merges the nodes of a trie that `classes` does not distinguish.
     pub fn build(trie: &Trie, classes: ByteClasses) -> Self {
-        let none = Trie::build(std::iter::empty::<(&[u8], u32)>());
         let tops: Vec<TrieNode> = trie.children(Trie::ROOT).collect();
-        Self { trie: merge(trie, &tops, &none, &classes.representative), classes }
+        Self { trie: merge(trie, &tops, &classes.representative), classes }
     }
 
     /// Returns the trie. Edge bytes are representatives, and a node has all tokens with its string of classes.

@@ -17,12 +17,11 @@ pub(crate) const SAME_BYTES: [u8; 256] = {
     map
 };
 
-/// Builds the trie whose root has an edge for each of `tops`, which are nodes of `main` and keep their edge bytes and
-/// subtrees, and for each child of the root of `side`. Every byte is replaced by `map`, and equal edges are merged.
-pub(crate) fn merge(main: &Trie, tops: &[TrieNode], side: &Trie, map: &[u8; 256]) -> Trie {
+/// Builds the trie whose root has an edge for each of `tops`, which are nodes of `trie` and keep their edge bytes and
+/// subtrees. Every byte is replaced by `map`, and equal edges are merged.
+pub(crate) fn merge(trie: &Trie, tops: &[TrieNode], map: &[u8; 256]) -> Trie {
     let mut merge = Merge {
-        main,
-        side,
+        trie,
         map,
         out: TrieWriter::with_capacity(tops.len()),
         sources: Vec::new(),
@@ -30,10 +29,7 @@ pub(crate) fn merge(main: &Trie, tops: &[TrieNode], side: &Trie, map: &[u8; 256]
         siblings: Siblings::default(),
     };
     for &top in tops {
-        merge.siblings.push(map[usize::from(main.byte(top))], top.number());
-    }
-    for top in side.children(Trie::ROOT) {
-        merge.siblings.push(map[usize::from(side.byte(top))], top.number() | SIDE);
+        merge.siblings.push(map[usize::from(trie.byte(top))], top.number());
     }
     merge.write_children();
     let mut node = 1;
@@ -45,12 +41,8 @@ pub(crate) fn merge(main: &Trie, tops: &[TrieNode], side: &Trie, map: &[u8; 256]
     merge.out.finish()
 }
 
-/// The flag of a node of the side trie.
-const SIDE: u32 = 1 << 31;
-
 struct Merge<'a> {
-    main: &'a Trie,
-    side: &'a Trie,
+    trie: &'a Trie,
     map: &'a [u8; 256],
     out: TrieWriter,
     /// For each new node, breadth-first, the old nodes that it represents: `sources[nodes[i].0..nodes[i].1]`.
@@ -59,27 +51,21 @@ struct Merge<'a> {
     siblings: Siblings,
 }
 
-impl<'a> Merge<'a> {
+impl Merge<'_> {
     fn write_node(&mut self, low: usize, high: usize) {
         let posted = self.out.ids.len();
         for index in low..high {
-            let source = self.sources[index];
-            let (trie, node) = self.resolve(source);
-            self.out.ids.extend_from_slice(trie.tokens(node));
-            let children = trie.children(node);
-            for (child, &byte) in children.zip(trie.child_bytes(node)) {
-                self.siblings.push(self.map[usize::from(byte)], child.number() | source & SIDE);
+            let node = TrieNode::new(self.sources[index]);
+            self.out.ids.extend_from_slice(self.trie.tokens(node));
+            let children = self.trie.children(node);
+            for (child, &byte) in children.zip(self.trie.child_bytes(node)) {
+                self.siblings.push(self.map[usize::from(byte)], child.number());
             }
         }
         if high - low > 1 {
             self.out.ids[posted..].sort_unstable();
         }
         self.write_children();
-    }
-
-    fn resolve(&self, source: u32) -> (&'a Trie, TrieNode) {
-        let trie = if source & SIDE == 0 { self.main } else { self.side };
-        (trie, TrieNode::new(source & !SIDE))
     }
 
     /// Turns the collected siblings into the children of the current new node.
@@ -167,26 +153,21 @@ mod tests {
             let len = 1 + (seed >> 61) as usize;
             strings.push((0..len).map(|i| (seed >> (8 + 5 * i)) as u8).collect());
         }
-        let main = Trie::build(strings.iter().zip(0..));
-        let extra = [&b"zz"[..], b"z", b"\xFF\xFE"];
-        let side = Trie::build(extra.iter().zip(5000..));
-        let tops: Vec<TrieNode> = main.children(Trie::ROOT).collect();
+        let trie = Trie::build(strings.iter().zip(0..));
+        let tops: Vec<TrieNode> = trie.children(Trie::ROOT).collect();
         let map: [u8; 256] = std::array::from_fn(|byte| byte as u8 & 0xE3);
         for map in [&map, &SAME_BYTES] {
             let mapped = |text: &[u8]| text.iter().map(|&b| map[usize::from(b)]).collect::<Vec<u8>>();
-            let expected = Trie::build(
-                strings.iter().map(|s| mapped(s)).zip(0..).chain(extra.iter().map(|s| mapped(s)).zip(5000..)),
-            );
-            assert_eq!(merge(&main, &tops, &side, map), expected);
+            let expected = Trie::build(strings.iter().map(|s| mapped(s)).zip(0..));
+            assert_eq!(merge(&trie, &tops, map), expected);
         }
     }
 
     #[test]
     fn tops_keep_their_own_byte() {
-        let main = Trie::build([("a,1", 1), ("bb,", 2), ("b,12", 3)]);
-        let at = |path: &str| main.find(path.as_bytes()).unwrap();
-        let none = Trie::build(std::iter::empty::<(&[u8], u32)>());
-        let merged = merge(&main, &[at("a,"), at("bb,"), at("b,")], &none, &SAME_BYTES);
+        let trie = Trie::build([("a,1", 1), ("bb,", 2), ("b,12", 3)]);
+        let at = |path: &str| trie.find(path.as_bytes()).unwrap();
+        let merged = merge(&trie, &[at("a,"), at("bb,"), at("b,")], &SAME_BYTES);
         assert_eq!(merged, Trie::build([(",1", 1), (",", 2), (",12", 3)]));
     }
 }
