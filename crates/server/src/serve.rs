@@ -4,7 +4,7 @@
 //! accept ─▶ a task for each connection ─▶ router
 //!    ▲            │ headers in time, or the connection is closed
 //!    └─ a permit ◀┘
-//! stop ─▶ no more connections, no more requests ─▶ answers go on until they end ─▶ or until the time is over
+//! stop ─▶ no more connections, no more requests ─▶ answers continue until they end or the time is over
 //! ```
 
 use std::{io, sync::Arc, time::Duration};

@@ -1,7 +1,7 @@
 //! `maskwright debug`: prints the stages of compilation of a constraint.
 //!
 //! ```text
-//! text ─▶ ast ─▶ grammar ─▶ network            nfa, automaton: a look at small regular constraints
+//! text ─▶ ast ─▶ grammar ─▶ network            nfa, automaton: for small regular constraints
 //! ```
 
 use std::collections::{BTreeSet, HashSet};

@@ -4,7 +4,7 @@
 //! not new:
 //!
 //! ```text
-//!   [        another item is asked for that has a `b` in it:     `"` `b` `"` `]` are missing, so of all strings that may come, those with a `b` are first
+//!   [        one more item, with a `b`, is required:     `"` `b` `"` `]` are missing, so strings with a `b` are tried first
 //! ```
 //! The distances need not be exact: they only decide what is tried first, never what is possible.
 

@@ -3,12 +3,12 @@
 //! ```text
 //! words 0–3    "maskwright index"
 //! word  4      version of the format
-//! words 5–6    how many words there are
+//! words 5–6    number of words
 //! word  7      zero
-//! words 8–11   checksum of everything from word 12 on
+//! words 8–11   checksum of all words from 12 on
 //! words 12–15  fingerprint of the vocabulary
 //! words 16–21  tokens, states, classes, whether rows are narrow, the common class, its base
-//! words 22–33  where each section begins, and the end of the last
+//! words 22–33  start of each section, and the end of the last
 //! ```
 //! All words are 32 bits, the lowest byte first.
 //!

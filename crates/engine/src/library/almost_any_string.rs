@@ -8,7 +8,7 @@
 //! has a byte on which the table can die:
 //!
 //! ```text
-//!   no `dev_` anywhere, at the start:      4 bytes to die     ▶ pass by all subtrees of height 3, and what is higher is rare
+//!   no `dev_` anywhere, at the start:      4 bytes to die     ▶ skip all subtrees of height 3; higher ones are rare
 //! ```
 
 use maskwright_automata::{ByteSet, Grouped};

@@ -5,7 +5,7 @@
 //! this many bytes, one of them is new.
 //!
 //! ```text
-//!   "[^"]*"    2 bytes: 1 text    3 bytes: 93 and more    4 bytes: more than 8,000     a new one has 4 bytes at most, 2 more than the shortest
+//!   "[^"]*"    2 bytes: 1 text    3 bytes: 93 and more    4 bytes: more than 8,000     a new value has at most 4 bytes, 2 more than the shortest
 //! ```
 //! This is about values that have not begun. For one that has begun, [`NewValues::bytes_left`] uses the values that
 //! were seen.

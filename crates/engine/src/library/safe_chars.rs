@@ -5,9 +5,9 @@
 //! alive:
 //!
 //! ```text
-//!   "[^"]*\.csv"        in the body: all characters but the quote and the backslash, for ever
-//!   [a-z]{1,64}@…       after 60 letters: the small letters for 4 characters, none for 5
-//!   no "dev_" anywhere  all characters but the underscore (or the v: one of them must go)
+//!   "[^"]*\.csv"        in the body: all characters but the quote and the backslash, any number of them
+//!   [a-z]{1,64}@…       after 60 letters: the lowercase letters for 4 characters, none for 5
+//!   no "dev_" anywhere  all characters but the underscore (or the v; one of them must be excluded)
 //! ```
 //! The tokens made of such characters are a bitset that the vocabulary has ([`super::bytes`]), and need not be read.
 //!

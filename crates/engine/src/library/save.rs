@@ -9,7 +9,7 @@
 //! automata          the first is that of JSON strings, which every process has
 //! tables            for each: what it was made of (the key of the compiler's cache), number of the automaton
 //! for each automaton: entries by state, then entries where there is room for any token;
-//!                   states that share one name the first of them
+//!                   where states share one, the number of the first of them
 //! ```
 //! A bitset is stored at its first use; later uses refer to it by number. What can be derived quickly is left out:
 //! suffixes, and entries for parts of tries.

@@ -7,8 +7,8 @@
 //! ```text
 //!   word 90 ─▶ space 90 ─▶ word 91 ─▶ word 92 ─▶ …  ─▶ word 100     no more words
 //!      ╎          ╎           ╎          ╎                ╎
-//!   word 89 ─▶ space 89 ─▶ word 90 ─▶ word 91 ─▶ …  ─▶ word 99 ─▶   one more: told apart here, and not earlier
-//!   └──────── the tokens lead as far as this ─────┘
+//!   word 89 ─▶ space 89 ─▶ word 90 ─▶ word 91 ─▶ …  ─▶ word 99 ─▶   one more: distinguished here, not earlier
+//!   └────────── the tokens reach this far ────────┘
 //! ```
 //! The *footprint* of a state, all states that tokens lead to from it, is computed once. Another state is equivalent if
 //! both can be walked side by side, on all bytes, and all pairs of states agree within the footprint. That compares a

@@ -4,7 +4,7 @@
 //! few, and most of them can be listed in advance, because a value has to end inside the token:
 //!
 //! ```text
-//!   ""    "",    ","x":    true,    {},        the value "" or x or true or {} stands in the token
+//!   ""    "",    ","x":    true,    {},        the value "" or x or true or {} is in the token
 //!   7,                                          a number that began before the token ends in it
 //! ```
 //! The lists may contain too many tokens: each is tried before it is removed from a mask.

@@ -2,8 +2,8 @@
 //! expressions.
 //!
 //! ```text
-//!   position 0      waits:  root waits for pair,  pair waits for NAME          ── "age" ──▶
-//!   position 3      waits:  pair (behind NAME) waits for ":"                   ── ":"   ──▶  …
+//!   position 0      waits:  root waits for pair,  pair waits for NAME         ── "age" ──▶
+//!   position 3      waits:  pair (after NAME) waits for ":"                   ── ":"   ──▶  …
 //! ```
 //! `waits` maps each position and expression to the waiters: the expressions that continue when that expression ends.
 //! When an expression ends, its waiters at the position where it began advance. At the end of the text, following the

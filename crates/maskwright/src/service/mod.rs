@@ -31,9 +31,9 @@
 //!
 //! ```text
 //!   request ─▶ cache ─┬─ ready ──────────────▶ compiled ─▶ matchers
-//!                     ├─ failed, lately ─────▶ error
-//!                     ├─ on its way ─▶ seat ─┐
-//!                     └─ unknown ─▶ seat ─▶ queue ─▶ worker ─▶ backend ─▶ lands
+//!                     ├─ failed recently ────▶ error
+//!                     ├─ in flight ──▶ seat ─┐
+//!                     └─ unknown ─▶ seat ─▶ queue ─▶ worker ─▶ backend ─▶ done
 //! ```
 //! The cache also holds constraints that are being compiled, so equal requests share one compilation (`flight.rs`).
 //! Requests are equal if they have the same kind, text, [`Options`] and backend; the text of schemas may differ in

@@ -3,7 +3,7 @@
 //! ```text
 //!   workers    ████████████ slow ████████████▶
 //!   line       a waits… b waits…
-//!   watch           └─ after [`PATIENCE`]: a stand-in ─▶ a ─▶ b ─▶ goes, when nobody waits or the worker is back
+//!   watch           └─ after [`PATIENCE`]: a stand-in ─▶ a ─▶ b ─▶ ends when no job waits or the worker is free
 //! ```
 //! As long as compilations are short, a few workers are best: each has a processor for itself, and requests are served
 //! in order. But while a worker compiles a slow constraint, it is not available for others. So while a job waits, the

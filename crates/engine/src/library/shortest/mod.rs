@@ -8,7 +8,7 @@
 //! ```text
 //!   rule       "{\"name\":" string "}"              tokens  {"  name  ":"  "}
 //!   position   ╶─{╶─"╶─n╶─a╶─m╶─e╶─"╶─:╶┤"╶─"├╶─}╶─
-//!   node        {  {" │n na nam name│"  ":│":"│ "  "}│         costs 4, though `":"` and `"}` run over borders
+//!   node        {  {" │n na nam name│"  ":│":"│ "  "}│         costs 4, although `":"` and `"}` cross borders
 //! ```
 //! Rules call each other, so there are infinitely many positions with their stacks. Instead, an [`Entry`] for a
 //! position and a set of nodes stores its [exits](Exit): the numbers of tokens in which the *end of its rule* can be
