@@ -447,7 +447,7 @@ impl Trial<'_> {
             match frame.resume() {
                 Resume::Finish => return false,
                 Resume::Scope { index, .. } => {
-                    entered += usize::from(self.known_exits.forbidden_scopes.contains(&index))
+                    entered += usize::from(self.known_exits.forbidden_scopes.contains(&index));
                 }
                 _ => {}
             }

@@ -131,7 +131,7 @@ impl<'s> Reader<'_, '_, 's> {
             "if" if draft >= Dialect::Draft07 => self.deferred.condition = Some(self.combinator("if", value)),
             "then" if draft >= Dialect::Draft07 => self.deferred.then = Some(self.combinator("then", value)),
             "else" if draft >= Dialect::Draft07 => {
-                self.deferred.otherwise = Some(self.combinator("else", value))
+                self.deferred.otherwise = Some(self.combinator("else", value));
             }
             "minLength" => self.found.length.min = self.least("minLength", T::STRING, value),
             "maxLength" => self.found.length.max = self.greatest("maxLength", T::STRING, value),
