@@ -8,9 +8,9 @@
 //! ```
 //! Guides are sent to a thread and back, so nothing is shared. The model waits until tokens are accepted, but not for
 //! masks, so masks come later in the queue. As long as the work is short, one thread is enough. A thread that spends
-//! longer than [`LOST`] on one order is not available for others: while an order waits in the queue, another thread is
-//! started. Orders that are known to be slow come last, and only a few of them run at the same time, so that they do
-//! not take all processors from the model.
+//! longer than [`UNAVAILABLE_AFTER`] on one order is not available for others: while an order waits in the queue,
+//! another thread is started. Orders that are known to be slow come last, and only a few of them run at the same time,
+//! so that they do not take all processors from the model.
 //!
 //! Each order has a [cancel token](CancelToken), which ends the work early. A guide that panics is dropped.
 
