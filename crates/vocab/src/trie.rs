@@ -293,17 +293,11 @@ impl Trie {
         TrieNodes(children.0.start..end)
     }
 
-    /// Calls `each` with all tokens of some nodes, in the order of the nodes.
+    /// Returns the positions of the tokens of some nodes in [`all_tokens`](Self::all_tokens).
     #[inline]
-    pub fn each_token(&self, nodes: TrieNodes, mut each: impl FnMut(u32)) {
-        for node in nodes {
-            let record = &self.nodes[node.index()];
-            match record.tokens {
-                0 => {}
-                1 => each(record.token),
-                _ => self.tokens(node).iter().for_each(|&token| each(token)),
-            }
-        }
+    pub fn positions_of(&self, nodes: &TrieNodes) -> Range<u32> {
+        let Range { start, end } = nodes.range();
+        self.post[start]..self.post[end]
     }
 
     /// Returns the tokens of all nodes below `node`, in the order of the nodes.
@@ -314,8 +308,7 @@ impl Trie {
 
     /// Returns the positions of the tokens below `node` in [`all_tokens`](Self::all_tokens).
     pub fn positions_below(&self, node: TrieNode) -> Range<u32> {
-        let Range { start, end } = self.below(node).range();
-        self.post[start]..self.post[end]
+        self.positions_of(&self.below(node))
     }
 
     /// Returns the node reached from `node` by `byte`.
@@ -639,9 +632,8 @@ mod tests {
             slow.sort_unstable();
             fast.sort_unstable();
             assert_eq!(fast, slow, "{node:?}");
-            let mut each = Vec::new();
-            trie.each_token(trie.below(node), |token| each.push(token));
-            assert_eq!(each, trie.tokens_below(node), "{node:?}");
+            let each = trie.below(node).flat_map(|below| trie.tokens(below)).copied();
+            assert_eq!(each.collect::<Vec<_>>(), trie.tokens_below(node), "{node:?}");
             let (mut siblings, end) = (trie.children(node), trie.below(node).end());
             while let Some(child) = siblings.next() {
                 let below = trie.below_sibling(&trie.children(child), &siblings, end);

@@ -200,7 +200,7 @@ impl Reader for SideBySide<'_> {
         }
         if step.is_dead() {
             node.tokens(|tokens| self.removed.extend_from_slice(tokens));
-            node.tokens_below(|token| self.removed.push(token));
+            self.removed.extend_from_slice(node.tokens_below());
             return Next::Past;
         }
         let (state, below) = (step.target(), self.bytes.below(node.node));

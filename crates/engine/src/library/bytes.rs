@@ -13,6 +13,8 @@
 //! together, like the digits, form a *group*. A walk checks the groups below a node first, which are four bytes, and
 //! the kinds only if the groups are not enough.
 
+use core::ops::Range;
+
 use maskwright_vocab::{TokenId, Trie, TrieNode, Vocabulary};
 
 use super::bitset::ones;
@@ -195,6 +197,9 @@ pub(crate) struct Bytes {
     no_longer: Vec<Box<[u32]>>,
     /// The number of characters that each token begins.
     lengths: Box<[u16]>,
+    /// The same in the order of [`Trie::all_tokens`]. PERF: whole subtrees of tokens are read in this order, and looking
+    /// up their lengths by token missed the cache.
+    lengths_in_order: Box<[u16]>,
     /// The tokens with any of eight adjacent kinds: first those of ASCII, then the others.
     with_any: Vec<Box<[u32]>>,
 }
@@ -244,7 +249,8 @@ impl Bytes {
         }
         let length =
             |id: usize| characters(vocabulary.bytes(TokenId(id as u32))).min(usize::from(u16::MAX)) as u16;
-        let lengths = (0..vocabulary.size()).map(length).collect();
+        let lengths: Box<[u16]> = (0..vocabulary.size()).map(length).collect();
+        let in_order = vocabulary.trie().all_tokens().iter();
         let boxed = |lists: Vec<Vec<u32>>| lists.into_iter().map(Vec::into_boxed_slice).collect();
         let (nodes, groups) = nodes(vocabulary.trie());
         Self {
@@ -255,6 +261,7 @@ impl Bytes {
             with_longer: boxed(with_longer),
             not_text: not_text.into(),
             no_longer: boxed(no_longer),
+            lengths_in_order: in_order.map(|&token| lengths[token as usize]).collect(),
             lengths,
         }
     }
@@ -369,6 +376,12 @@ impl Bytes {
         u32::from(self.lengths[token as usize])
     }
 
+    /// Returns how many characters the tokens at some positions of the vocabulary's trie begin.
+    #[inline]
+    pub(crate) fn lengths(&self, positions: Range<u32>) -> &[u16] {
+        &self.lengths_in_order[positions.start as usize..positions.end as usize]
+    }
+
     /// Returns the greatest number of characters of a token.
     pub(crate) fn longest(&self) -> usize {
         self.no_longer.len() - 1
@@ -383,7 +396,7 @@ impl Bytes {
         let bitsets = self.with.iter().chain(&self.no_longer).chain(&self.with_longer).chain(&self.with_any);
         size_of_val(&*self.nodes)
             + size_of_val(&*self.groups)
-            + self.lengths.len() * 2
+            + (self.lengths.len() + self.lengths_in_order.len()) * 2
             + bitsets.chain([&self.not_text]).map(|words| size_of_val(&**words)).sum::<usize>()
     }
 }

@@ -180,13 +180,16 @@ pub(super) struct Known<'b> {
     pub(super) longest: usize,
     /// Characters on which such tokens die without a suffix.
     pub(super) dead: Kinds,
+    /// The number of characters that begin on the path to the node below which tokens are read.
+    pub(super) before: u32,
 }
 
 impl<'b> Known<'b> {
-    /// For a part of the vocabulary: nothing is known, all tokens are reported.
-    pub(super) fn below(bytes: &'b Bytes, safe_chars: &'b mut SafeChars) -> Self {
+    /// For a part of the vocabulary: nothing is known, all tokens are reported. `before` characters begin on the path
+    /// to its node.
+    pub(super) fn below(bytes: &'b Bytes, safe_chars: &'b mut SafeChars, before: u32) -> Self {
         let (kinds, dead) = (Kinds::default(), Kinds::default());
-        Self { bytes, safe_chars, kinds, longest: usize::MAX, dead }
+        Self { bytes, safe_chars, kinds, longest: usize::MAX, dead, before }
     }
 
     /// Checks whether all tokens below a node stay in the state. The node must be between two characters.
@@ -212,7 +215,7 @@ pub(super) fn read(
         node: from,
         state,
         units: 0,
-        characters: 0,
+        characters: known.as_ref().map_or(0, |known| known.before),
         closed: false,
         looping: !first.is_empty(),
         may_end: false,
@@ -299,7 +302,9 @@ struct Sorter<'b> {
     automaton: &'b Automaton,
     /// Present if the characters of loops are units.
     bytes: Option<&'b Bytes>,
-    inner: Vec<(u32, u32)>,
+    inner: Vec<u32>,
+    /// The units of each inner token.
+    units: Vec<u32>,
     closing: Vec<(u32, u32)>,
 }
 
@@ -310,14 +315,53 @@ impl Found for Sorter<'_> {
             self.closing.extend(tokens.iter().map(|&token| (units, token)));
         } else {
             let units = units + self.automaton.tail(state);
-            self.inner.extend(tokens.iter().map(|&token| (units, token)));
+            for &token in tokens {
+                self.inner.push(token);
+                self.units.push(units);
+            }
         }
     }
 
     fn below(&mut self, node: &Visited<'_>, state: LeafState, units: u32, characters: u32) {
         let units = units + self.automaton.tail(state);
-        let more = |token| self.bytes.map_or(0, |bytes| bytes.length(token) - characters);
-        node.tokens_below(|token| self.inner.push((units + more(token), token)));
+        let tokens = node.tokens_below();
+        self.inner.extend_from_slice(tokens);
+        match self.bytes {
+            Some(bytes) => {
+                let lengths = bytes.lengths(node.positions_below());
+                self.units.extend(lengths.iter().map(|&length| units + u32::from(length) - characters));
+            }
+            None => self.units.resize(self.inner.len(), units),
+        }
+    }
+}
+
+impl Sorter<'_> {
+    /// Returns the inner tokens in ascending order of units, and for each number of units where the tokens with at most
+    /// this many end.
+    fn sorted(inner: Vec<u32>, units: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let most = units.iter().copied().max().unwrap_or(0) as usize;
+        let mut ends = vec![0u32; most + 2];
+        // PERF: most leaves count nothing, so there is nothing to sort.
+        if units.iter().all(|&units| units as usize == most) {
+            ends.truncate(most + 1);
+            ends[most] = inner.len() as u32;
+            return (inner, ends);
+        }
+        for &units in units {
+            ends[units as usize + 1] += 1;
+        }
+        for bucket in 0..=most {
+            ends[bucket + 1] += ends[bucket];
+        }
+        let mut sorted = vec![0; inner.len()];
+        for (token, &units) in inner.into_iter().zip(units) {
+            sorted[ends[units as usize] as usize] = token;
+            ends[units as usize] += 1;
+        }
+        // Each bucket's entry has moved to its end, so the last one counts everything.
+        ends.truncate(most + 1);
+        (sorted, ends)
     }
 }
 
@@ -340,7 +384,7 @@ impl LeafTokens {
         } else {
             Kinds::default()
         };
-        let known = Known { bytes, safe_chars, kinds, longest: usize::MAX, dead };
+        let known = Known { bytes, safe_chars, kinds, longest: usize::MAX, dead, before: 0 };
         let mut entry = Self::below(automaton, state, trie, Trie::ROOT, Some(known));
         if kinds.is_empty() {
             return entry;
@@ -366,25 +410,17 @@ impl LeafTokens {
         known: Option<Known<'_>>,
     ) -> Self {
         let bytes = known.as_ref().map(|known| known.bytes).filter(|_| automaton.counts());
-        let mut found = Sorter { automaton, bytes, inner: Vec::new(), closing: Vec::new() };
+        let mut found =
+            Sorter { automaton, bytes, inner: Vec::new(), units: Vec::new(), closing: Vec::new() };
+        if automaton.live(state).len() >= tuning().loop_kinds as usize {
+            let most = trie.positions_below(from).len();
+            found.inner.reserve(most);
+            found.units.reserve(most);
+        }
         let boundaries = read(automaton, state, trie, from, known, &mut found);
-        let Sorter { inner: found, mut closing, .. } = found;
+        let Sorter { inner, units, mut closing, .. } = found;
         closing.sort_unstable();
-        let buckets = found.iter().map(|&(units, _)| units as usize + 1).max().unwrap_or(1);
-        let mut ends = vec![0u32; buckets + 1];
-        for &(units, _) in &found {
-            ends[units as usize + 1] += 1;
-        }
-        for bucket in 0..buckets {
-            ends[bucket + 1] += ends[bucket];
-        }
-        let mut inner = vec![0; found.len()];
-        for (units, token) in found {
-            inner[ends[units as usize] as usize] = token;
-            ends[units as usize] += 1;
-        }
-        // Each bucket's entry has moved to its end, so the last one counts everything.
-        ends.truncate(buckets);
+        let (inner, ends) = Sorter::sorted(inner, &units);
         Self {
             run: None,
             bitsets: ends.iter().map(|_| OnceLock::new()).collect(),

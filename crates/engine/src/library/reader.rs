@@ -11,6 +11,8 @@
 //! ```
 //! Below a node, the nodes are contiguous in memory, so a reading moves through memory in one direction.
 
+use core::ops::Range;
+
 use maskwright_vocab::{Trie, TrieNode, TrieNodes, VisitTokens};
 
 /// Something that takes the bytes of tokens.
@@ -67,10 +69,17 @@ impl<'t> Visited<'t> {
         self.trie.below_sibling(&self.children, self.later, self.end)
     }
 
-    /// Calls `found` with every token below.
+    /// Returns every token below.
     #[inline]
-    pub(crate) fn tokens_below(&self, found: impl FnMut(u32)) {
-        self.trie.each_token(self.below(), found);
+    pub(crate) fn tokens_below(&self) -> &'t [u32] {
+        let Range { start, end } = self.positions_below();
+        &self.trie.all_tokens()[start as usize..end as usize]
+    }
+
+    /// Returns the positions of these tokens among all tokens of the trie.
+    #[inline]
+    pub(crate) fn positions_below(&self) -> Range<u32> {
+        self.trie.positions_of(&self.below())
     }
 
     /// Returns the bytes that come next in the tokens below.

@@ -154,6 +154,23 @@ impl Library {
         self.below.add(node, tokens, Words::clone)
     }
 
+    /// Returns how many characters begin on the path to a node of the vocabulary's trie.
+    fn characters_before(&self, node: TrieNode) -> u32 {
+        let trie = self.vocabulary.trie();
+        let token = trie.tokens(node).iter().chain(trie.tokens_below(node)).next();
+        let path = token.map_or(&[][..], |&token| self.vocabulary.spelling(TokenId(token)));
+        let (mut at, mut characters) = (Trie::ROOT, 0);
+        for &byte in path {
+            if at == node {
+                break;
+            }
+            let Some(child) = trie.child(at, byte) else { break };
+            at = child;
+            characters += u32::from(bytes::begins_character(byte));
+        }
+        characters
+    }
+
     /// Returns the tokens that stay inside any string.
     fn string_body(&self) -> &Words {
         self.string_body.get_or_init(|| {
@@ -448,11 +465,11 @@ impl BoundAutomaton {
     fn part_entry<'p>(&self, part: &'p TriePart, trie: &Trie, library: &Library) -> &'p LeafTokens {
         let (number, node, state) = part.key;
         part.entry.get_or_init(|| {
-            // The tokens below a node are known only for the vocabulary's trie, and its counts of characters do not
-            // start at a node.
-            let is_known = number == 0 && !self.automaton.counts();
-            let mut safe_chars = is_known.then(|| self.safe_chars());
-            let known = safe_chars.as_deref_mut().map(|safe_chars| Known::below(&library.bytes, safe_chars));
+            // Summaries of the tokens below a node exist for the vocabulary's trie alone.
+            let mut safe_chars = (number == 0).then(|| self.safe_chars());
+            let known = safe_chars
+                .as_deref_mut()
+                .map(|safe_chars| Known::below(&library.bytes, safe_chars, library.characters_before(node)));
             LeafTokens::below(&self.automaton, state, trie, node, known).into()
         })
     }

@@ -37,7 +37,7 @@ impl Found for Tokens {
 
     #[inline]
     fn below(&mut self, node: &Visited<'_>, _: LeafState, _units: u32, _characters: u32) {
-        node.tokens_below(|token| self.inner.push(token));
+        self.inner.extend_from_slice(node.tokens_below());
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn read(
         }
         short
     });
-    let known = Known { bytes, safe_chars, kinds, longest, dead };
+    let known = Known { bytes, safe_chars, kinds, longest, dead, before: 0 };
     let boundaries =
         leaf_tokens::read(automaton, state, vocabulary.trie(), Trie::ROOT, Some(known), &mut found);
     LeafTokens::free(run, found.inner, found.closing, boundaries, bytes)

@@ -199,7 +199,7 @@ impl<O: Out> Reader for SetReader<'_, '_, '_, O> {
                 return Next::Past;
             }
             if table.stays(walk, classes, set, bytes, node.node) {
-                node.tokens_below(|token| out.tokens(walk, &[token]));
+                out.tokens(walk, node.tokens_below());
                 return Next::Past;
             }
         }
