@@ -102,10 +102,14 @@ impl Matcher {
         Ok(tokens.len())
     }
 
-    /// Takes some text, as one step of its own. Raises `TokenError` if it may not come next.
-    fn accept_bytes(&self, py: Python<'_>, text: Text) -> PyResult<()> {
+    /// Takes some text, as one step of its own. Raises `TokenError` if it may not come next. Where tokens are counted it is one, or with `given` none: text that the model
+    /// was given and has not written.
+    #[pyo3(signature = (text, *, given = false))]
+    fn accept_bytes(&self, py: Python<'_>, text: Text, given: bool) -> PyResult<()> {
         let mut matcher = self.slot.lease()?;
-        let accepted = self.engine(&mut matcher)?.accept_bytes(text.bytes());
+        let engine = self.engine(&mut matcher)?;
+        let accepted =
+            if given { engine.accept_given_bytes(text.bytes()) } else { engine.accept_bytes(text.bytes()) };
         accepted.map_err(|error| match_error(py, &error))
     }
 

@@ -158,11 +158,20 @@ impl Matcher {
 
     /// Takes some bytes, as one step. Where tokens are counted, they are one.
     pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
+        self.accept_text(bytes, Charge::Token)
+    }
+
+    /// Takes some bytes, as one step. Where tokens are counted, they are none: for text that is given to a model, and not written by it.
+    pub fn accept_given_bytes(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
+        self.accept_text(bytes, Charge::Given)
+    }
+
+    fn accept_text(&mut self, bytes: &[u8], charge: Charge) -> Result<(), MatchError> {
         let Some(at) = bytes.iter().position(|&byte| byte == MARK) else {
-            return self.accept_spelling(bytes);
+            return self.advance(bytes, charge);
         };
         // No text has this byte, and nobody but a token may write it.
-        self.accept_spelling(&bytes[..at])?;
+        self.advance(&bytes[..at], charge)?;
         self.undo(1);
         Err(MatchError::NotAllowed { bytes: at })
     }
@@ -281,7 +290,7 @@ impl Matcher {
             self.forget_unfinished(threads, now);
         }
         let (mark, registers) = self.marks();
-        let tokens = now.tokens.saturating_add(u32::from(charge != Charge::Nothing));
+        let tokens = now.tokens.saturating_add(charge.tokens());
         self.arena.token = tokens;
         let bytes = now.bytes + length as u64;
         self.checkpoints.push(Checkpoint { start, mark, registers, bytes, tokens, terminated: false });

@@ -233,10 +233,10 @@ impl Matcher {
         }
     }
 
-    /// After a token: forgets the threads for which it is too late, and lets what must end now end. Returns whether there is one left that
+    /// After a step: forgets the threads for which it is too late, and lets what must end now end. Returns whether there is one left that
     /// is in time.
     pub(super) fn enforce(&mut self, threads: &mut Vec<Thread>, charge: Charge) -> bool {
-        let next = self.arena.token.saturating_add(1);
+        let next = self.arena.token.saturating_add(charge.tokens());
         if self.bound.program().has_limits() {
             self.leave_limits(threads, next);
         }
@@ -304,8 +304,17 @@ pub(crate) enum Charge {
     Token,
     /// It is a token after which there is time for the rest, as a mask has found.
     InTime,
+    /// It is text that counts as no token, and after which there must be time for the rest.
+    Given,
     /// It is only tried.
     Nothing,
+}
+
+impl Charge {
+    /// How many tokens a step counts as.
+    pub(crate) fn tokens(self) -> u32 {
+        u32::from(matches!(self, Self::Token | Self::InTime))
+    }
 }
 
 #[cfg(test)]
