@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 #: What XGrammar's ``enabled`` means for our format: the prompt ends inside the reasoning, unless the model opens it itself.
 _ENABLED = {"harmony": "optional", "mimo": "required", "gemma4": "required"}
 
+#: What a model writes first that does not think and whose prompt has begun its reasoning: the end of it. It may leave more or fewer lines before the answer.
+_CLOSED: dict[str, list[dict[str, Any]]] = {
+    "minimax": [
+        {"type": "const_string", "value": "\n</think>\n\n"},
+        {"type": "optional", "content": {"type": "const_string", "value": "\n\n"}},
+    ]
+}
+
 _registered: dict[str, Callable[..., Any]] = {}
 
 
@@ -142,6 +150,8 @@ def _maker(format: str) -> Callable[..., Any]:
         except (Error, TypeError) as error:
             raise ValueError(str(error)) from error
         tag = json.loads(str(made.source))
+        if thinking == "off" and format in _CLOSED:
+            tag["format"] = {"type": "sequence", "elements": [*_CLOSED[format], tag["format"]]}
         for part in _parts(tag):
             if builtin_tools and format == "harmony":
                 _call_without_namespace(part, {tool.name or tool.type for tool in builtin_tools})
