@@ -643,6 +643,21 @@ class WithoutTensors(unittest.TestCase):
 
         self.assertEqual(self.xgr.get_model_structural_tag("mine", tools=[tool]).format.value, "1")
 
+    def test_reasoning_begins_once(self):
+        for model, begin, end in [("qwen_3", "<think>", "</think>\n\n"), ("glm_4_7", "<think>", "</think>"), ("minimax_m3", "<mm:think>", "</mm:think>")]:
+            for excluded in (True, False):
+                for mode, first in (("enabled", ""), ("auto", begin)):
+                    tag = self.xgr.get_model_structural_tag(model, reasoning=mode, exclude_special_tokens=excluded)
+                    grammar = self.xgr.Grammar.from_structural_tag(tag)
+                    self.assertTrue(self.accepts(grammar, f"{first}Well.{end}Yes."), (model, mode))
+                    self.assertEqual(self.accepts(grammar, f"{first}Well, {begin}.{end}Yes."), not excluded, (model, mode, excluded))
+        # The prompt of these is said to have begun it, and they begin it themselves.
+        tag = self.xgr.get_model_structural_tag("kimi", reasoning="enabled")
+        self.assertTrue(self.accepts(self.xgr.Grammar.from_structural_tag(tag), "<think>Well.</think>Yes."))
+        # This one writes the end of it where it skips it.
+        tag = self.xgr.get_model_structural_tag("minimax_m3", reasoning="auto")
+        self.assertTrue(self.accepts(self.xgr.Grammar.from_structural_tag(tag), "</mm:think>Yes."))
+
     def test_a_model_that_always_thinks(self):
         tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}}
         call = '<minimax:tool_call>\n<invoke name="add">\n<parameter name="a">1</parameter>\n</invoke>\n</minimax:tool_call>'
