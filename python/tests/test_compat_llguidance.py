@@ -284,6 +284,8 @@ class Llguidance:
         matcher = self.matcher(grammar)
         self.assertTrue(matcher.consume_tokens(self.tokenizer.tokenize_str("a12")) and matcher.is_accepting())
         self.assertEqual(module.any_to_lark('start: "a"').strip(), 'start: "a"')
+        with self.assertRaises(module.GbnfToLarkError):
+            module.gbnf_to_lark('root ::= "a')
 
     def test_what_users_match_on(self):
         matcher = self.matcher('start: "ab"')
@@ -324,6 +326,9 @@ class Llguidance:
 
         ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256}
         encoding = tiktoken.Encoding("small", pat_str=r"\w+|\W+", mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 257})
+        parts = self.llg.LLTokenizer.from_tiktoken(encoder=ranks, special_tokens={"<|endoftext|>": 257}, pattern=r"\w+|\W+", eos_token=257)
+        self.assertEqual((parts.vocab_size, parts.eos_token), (258, 257))
+        self.assertEqual(parts.tokenize_str("abc ab"), encoding.encode("abc ab"))
         tokenizer = importlib.import_module(f"{self.module}.tiktoken").lltokenizer_from_encoding(encoding)
         self.assertEqual((tokenizer.vocab_size, tokenizer.eos_token, tokenizer.tokenize_str("abc")), (258, 257, [256, 99]))
 

@@ -311,6 +311,51 @@ class XGrammar:
         rows = self.rows(mask)
         self.assertEqual(rows, [[0, 2], [0, 1, 2], [len(TOKENS)], [0, 1, 2]])
 
+    def test_tensors_of_drafts(self):
+        torch, size = self.torch, self.info.vocab_size
+        matcher = self.xgr.GrammarMatcher(self.compiler.compile_regex("[ab]+"))
+        tokens, first, sibling = (torch.tensor(link) for link in ([0, 0], [1, -1], [-1, -1]))
+        mask, warm = self.xgr.allocate_token_bitmask(2, size), torch.zeros(2)
+        self.assertTrue(matcher.traverse_draft_tree(first, sibling, tokens, mask, 60.0, warm))
+        self.assertEqual(warm.tolist(), [-1, -1])
+        # Nothing takes no time at all.
+        self.assertFalse(matcher.traverse_draft_tree(first, sibling, tokens, mask, 1e-15))
+        for wrong in [
+            (first.int(), sibling, tokens, mask),
+            (first, sibling[:1], tokens, mask),
+            (first, sibling, tokens.view(1, 2), mask),
+            (first, sibling, tokens, mask[:1]),
+            (first, sibling, tokens, mask[0]),
+            (first, sibling, tokens, mask, -1.0, warm[:1]),
+            (first, sibling, tokens, mask, -1.0, warm.double()),
+        ]:
+            with self.assertRaises(RuntimeError):
+                matcher.traverse_draft_tree(*wrong)
+        # A number that is no fraction would lose the temperature.
+        with self.assertRaises(RuntimeError):
+            self.xgr.BatchGrammarMatcher.batch_fill_temperature([matcher], torch.zeros(1, dtype=torch.int64))
+
+    def test_any_character_and_many_of_them(self):
+        free = self.compiler.compile_grammar('root ::= "a" free "b"\nfree[max_chars=3000] ::= [^]*')
+        matcher = self.xgr.GrammarMatcher(free)
+        self.assertTrue(matcher.accept_string("aé\nb") and matcher.is_completed())
+        lark = self.xgr.Grammar.from_lark("start: free\nfree[max_chars=3000]: TEXT\nTEXT: /(\\n|.)*/")
+        matcher = self.xgr.GrammarMatcher(self.compiler.compile_grammar(lark))
+        self.assertTrue(matcher.accept_string("é\n" * 1500))
+        self.assertFalse(matcher.accept_string("a"))
+
+    def test_text_counts_as_no_token(self):
+        # `a` and `b` are tokens, and the text between them and the end is none.
+        grammar = self.xgr.Grammar.from_lark('start: r "b"\nr[max_tokens=2]: /a*/', tokenizer_info=self.info)
+        matcher = self.xgr.GrammarMatcher(self.compiler.compile_grammar(grammar))
+        self.assertTrue(matcher.accept_string("aaaa") and matcher.accept_string("aa"))
+        self.assertTrue(matcher.accept_token(TOKENS.index("a")) and matcher.accept_token(TOKENS.index("a")))
+        self.assertEqual(self.allowed(matcher), [TOKENS.index("b")])
+
+    def test_a_state_for_people(self):
+        matcher = self.xgr.GrammarMatcher(self.compiler.compile_regex("ab"))
+        self.assertIsInstance(matcher._debug_print_internal_state(), str)
+
     def test_jump_forward(self):
         matcher = self.xgr.GrammarMatcher(self.compiler.compile_grammar('root ::= "abc" ("0" | "1")'))
         self.assertEqual(matcher.find_jump_forward_string(), "abc")
@@ -597,6 +642,32 @@ class WithoutTensors(unittest.TestCase):
             return self.xgr.StructuralTag(format={"type": "const_string", "value": str(len(tools))})
 
         self.assertEqual(self.xgr.get_model_structural_tag("mine", tools=[tool]).format.value, "1")
+
+    def test_reasoning_begins_once(self):
+        for model, begin, end in [("qwen_3", "<think>", "</think>\n\n"), ("glm_4_7", "<think>", "</think>"), ("minimax_m3", "<mm:think>", "</mm:think>")]:
+            for excluded in (True, False):
+                for mode, first in (("enabled", ""), ("auto", begin)):
+                    tag = self.xgr.get_model_structural_tag(model, reasoning=mode, exclude_special_tokens=excluded)
+                    grammar = self.xgr.Grammar.from_structural_tag(tag)
+                    self.assertTrue(self.accepts(grammar, f"{first}Well.{end}Yes."), (model, mode))
+                    self.assertEqual(self.accepts(grammar, f"{first}Well, {begin}.{end}Yes."), not excluded, (model, mode, excluded))
+        # The prompt of these is said to have begun it, and they begin it themselves.
+        tag = self.xgr.get_model_structural_tag("kimi", reasoning="enabled")
+        self.assertTrue(self.accepts(self.xgr.Grammar.from_structural_tag(tag), "<think>Well.</think>Yes."))
+        # This one writes the end of it where it skips it.
+        tag = self.xgr.get_model_structural_tag("minimax_m3", reasoning="auto")
+        self.assertTrue(self.accepts(self.xgr.Grammar.from_structural_tag(tag), "</mm:think>Yes."))
+
+    def test_a_model_that_always_thinks(self):
+        tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}}}
+        call = '<minimax:tool_call>\n<invoke name="add">\n<parameter name="a">1</parameter>\n</invoke>\n</minimax:tool_call>'
+        for choice, before in (("auto", "Well."), ("required", "\n")):
+            tag = self.xgr.get_model_structural_tag("minimax", tools=[tool], tool_choice=choice, reasoning="disabled")
+            grammar = self.xgr.Grammar.from_structural_tag(tag)
+            # The prompt has begun its reasoning, so the end of that comes first.
+            for lines in ("", "\n\n"):
+                self.assertTrue(self.accepts(grammar, f"\n</think>\n\n{lines}{before}{call}"), choice)
+            self.assertFalse(self.accepts(grammar, f"{before}{call}"), choice)
 
     def test_the_vocabulary_of_a_lark_grammar(self):
         with self.assertRaises(RuntimeError):

@@ -282,6 +282,24 @@ impl GrammarBuilder {
                 _ => flat.push(part),
             }
         }
+        // Two texts of any characters differ in their lengths alone.
+        let lengths = |part: &ExprId| match self.exprs[part.index()] {
+            Expr::Repeat { body, min, max } => {
+                let is_any = matches!(&self.exprs[body.index()], Expr::Class(set) if set.is_all());
+                is_any.then_some((body, min, max))
+            }
+            _ => None,
+        };
+        let known: Vec<_> = flat.iter().filter_map(lengths).collect();
+        if let [(any, ..), _, ..] = *known {
+            flat.retain(|part| lengths(part).is_none());
+            let min = known.iter().map(|(_, min, _)| *min).max().unwrap_or(0);
+            let max = known.iter().filter_map(|(.., max)| *max).min();
+            match self.repeat(any, min, max) {
+                never if matches!(self.expr(never), Expr::Never) => return never,
+                window => flat.push(window),
+            }
+        }
         flat.sort_unstable();
         flat.dedup();
         match *flat {
@@ -557,6 +575,22 @@ mod tests {
         let (few, more) = (g.repeat(a, 0, Some(2)), g.repeat(a, 1, None));
         assert_eq!(g.seq([few, more]), more);
         assert_eq!(g.class(CharSet::from_ranges([('é', 'é')])), g.bytes("é".as_bytes()));
+    }
+
+    #[test]
+    fn any_texts_of_two_lengths_are_one() {
+        let mut g = GrammarBuilder::new();
+        let (any, a) = (g.class(CharSet::all()), g.bytes(b"a"));
+        let all = g.any_text();
+        let (few, more) = (g.repeat(any, 0, Some(9)), g.repeat(any, 5, Some(20)));
+        let both = g.repeat(any, 5, Some(9));
+        assert_eq!(g.and([few, all]), few);
+        assert_eq!(g.and([few, more, all]), both);
+        let (some, again) = (g.and([few, a]), g.and([all, a, few]));
+        assert_eq!(some, again);
+        let longer = g.repeat(any, 10, None);
+        let never = g.never();
+        assert_eq!(g.and([few, longer]), never);
     }
 
     #[test]

@@ -104,10 +104,14 @@ impl Matcher {
         Ok(tokens.len())
     }
 
-    /// Accepts some text, as one step. Raises `TokenError` if it may not come next.
-    fn accept_bytes(&self, py: Python<'_>, text: Text) -> PyResult<()> {
+    /// Accepts some text, as one step, which counts as one token, or as none if it is `given`: text that the model did
+    /// not write. Raises `TokenError` if it may not come next.
+    #[pyo3(signature = (text, *, given = false))]
+    fn accept_bytes(&self, py: Python<'_>, text: Text, given: bool) -> PyResult<()> {
         let mut matcher = self.slot.lease()?;
-        let accepted = self.engine(&mut matcher)?.accept_bytes(text.bytes());
+        let engine = self.engine(&mut matcher)?;
+        let accepted =
+            if given { engine.accept_given_bytes(text.bytes()) } else { engine.accept_bytes(text.bytes()) };
         accepted.map_err(|error| match_error(py, &error))
     }
 

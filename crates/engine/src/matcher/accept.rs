@@ -159,11 +159,20 @@ impl Matcher {
 
     /// Accepts some bytes, as one step. It counts as one token.
     pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
+        self.accept_text(bytes, Charge::Token)
+    }
+
+    /// Accepts some bytes, as one step that counts as no token: text that the model was given and did not write.
+    pub fn accept_given_bytes(&mut self, bytes: &[u8]) -> Result<(), MatchError> {
+        self.accept_text(bytes, Charge::Given)
+    }
+
+    fn accept_text(&mut self, bytes: &[u8], charge: Charge) -> Result<(), MatchError> {
         let Some(at) = bytes.iter().position(|&byte| byte == MARK) else {
-            return self.accept_spelling(bytes);
+            return self.advance(bytes, charge);
         };
         // No text contains this byte; only spellings of tokens do.
-        self.accept_spelling(&bytes[..at])?;
+        self.advance(&bytes[..at], charge)?;
         self.undo(1);
         Err(MatchError::NotAllowed { bytes: at })
     }
@@ -283,7 +292,7 @@ impl Matcher {
             self.forget_unfinished(threads, now);
         }
         let (mark, registers) = self.marks();
-        let tokens = now.tokens.saturating_add(u32::from(charge != Charge::Nothing));
+        let tokens = now.tokens.saturating_add(charge.tokens());
         self.arena.token = tokens;
         let bytes = now.bytes + length as u64;
         self.checkpoints.push(Checkpoint { start, mark, registers, bytes, tokens, terminated: false });

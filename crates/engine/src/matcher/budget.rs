@@ -240,10 +240,10 @@ impl Matcher {
         }
     }
 
-    /// Drops the threads that are too late after a token, and ends what must end now. Returns whether a thread is left
+    /// Drops the threads that are too late after a step, and ends what must end now. Returns whether a thread is left
     /// that is in time.
     pub(super) fn enforce(&mut self, threads: &mut Vec<Thread>, charge: Charge) -> bool {
-        let next = self.arena.token.saturating_add(1);
+        let next = self.arena.token.saturating_add(charge.tokens());
         if self.bound.program().has_limits() {
             self.leave_limits(threads, next);
         }
@@ -311,8 +311,17 @@ pub(crate) enum Charge {
     Token,
     /// A token after which there is time for the rest, as a mask has found.
     InTime,
+    /// Text that counts as no token, and after which there must be time for the rest.
+    Given,
     /// A trial, which does not count.
     Nothing,
+}
+
+impl Charge {
+    /// How many tokens a step counts as.
+    pub(crate) fn tokens(self) -> u32 {
+        u32::from(matches!(self, Self::Token | Self::InTime))
+    }
 }
 
 #[cfg(test)]

@@ -417,7 +417,8 @@ impl Lexer<'_> {
                 }
                 Some(']') => {
                     self.at += 1;
-                    if self.at == first + 1 {
+                    // As with XGrammar, `[^]` is any character. GBNF has no such class.
+                    if self.at == first + 1 && !(negated && self.notation == Notation::Ebnf) {
                         self.empty_class(start, negated);
                     }
                     break;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import Compiler, Error, Vocabulary, VocabularyError, regex
@@ -65,6 +65,22 @@ class LLTokenizer:
         self._compiler = Compiler(self.vocabulary)
         self._slices = list(slices) if slices is not None else self.general_slices()
         self._by_bytes: dict[bytes, int] | None = None
+
+    @staticmethod
+    def from_tiktoken(
+        *,
+        encoder: Mapping[bytes, int],
+        special_tokens: Mapping[str, int],
+        pattern: str,
+        eos_token: int | Sequence[int],
+        n_vocab: int | None = None,
+        slices: Sequence[str] | None = None,
+    ) -> LLTokenizer:
+        """A tokenizer of the parts of an encoding of tiktoken, which must be installed."""
+        import tiktoken
+
+        encoding = tiktoken.Encoding("parts", pat_str=pattern, mergeable_ranks=dict(encoder), special_tokens=dict(special_tokens))
+        return LLTokenizer(encoding, n_vocab=n_vocab, eos_token=eos_token, slices=slices)
 
     @property
     def vocab_size(self) -> int:

@@ -14,7 +14,11 @@ import re
 from ... import Error, grammar
 from ._grammar import one_grammar
 
-__all__ = ["any_to_lark", "gbnf_to_lark", "is_lark_syntax"]
+__all__ = ["GbnfToLarkError", "any_to_lark", "gbnf_to_lark", "is_lark_syntax"]
+
+
+class GbnfToLarkError(ValueError):
+    """The grammar is wrong."""
 
 
 def gbnf_to_lark(text: str) -> str:
@@ -22,7 +26,7 @@ def gbnf_to_lark(text: str) -> str:
     try:
         grammar(text).check()
     except (Error, ValueError) as error:
-        raise ValueError(str(error)) from error
+        raise GbnfToLarkError(str(error)) from error
     return one_grammar("grammar", "grammar", text)
 
 

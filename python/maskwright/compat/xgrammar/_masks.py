@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +25,15 @@ def allocate_token_bitmask(batch_size: int, vocab_size: int) -> torch.Tensor:
 def reset_token_bitmask(bitmask: torch.Tensor) -> None:
     """Makes the masks allow everything again."""
     bitmask.fill_(-1)
+
+
+def check_tensor(tensor: Any, name: str, kind: str, dimensions: int) -> None:
+    """Raises ``RuntimeError`` unless this is such a tensor or array in main memory, or a list, which says nothing of the kind."""
+    if not hasattr(tensor, "dtype"):
+        return
+    found = str(tensor.dtype).removeprefix("torch."), tensor.ndim, str(getattr(tensor, "device", "cpu"))
+    if found != (kind, dimensions, "cpu"):
+        raise RuntimeError(f"the {name} tensor must be on the CPU, of {kind} and with {dimensions} dimension{'' if dimensions == 1 else 's'}")
 
 
 def apply_token_bitmask_inplace(

@@ -16,6 +16,23 @@ if TYPE_CHECKING:
 #: open the reasoning themselves.
 _ENABLED = {"harmony": "optional", "mimo": "required", "gemma4": "required"}
 
+#: What a model writes first that does not think and whose prompt has begun its reasoning: the end of it. It may leave more or fewer lines before the answer.
+_CLOSED: dict[str, list[dict[str, Any]]] = {
+    "minimax": [
+        {"type": "const_string", "value": "\n</think>\n\n"},
+        {"type": "optional", "content": {"type": "const_string", "value": "\n\n"}},
+    ]
+}
+
+#: What a model may write first that skips its reasoning, besides nothing.
+_SKIPPED = {"minimax_m3": "</mm:think>"}
+
+#: Formats whose models may begin their reasoning themselves where the prompt is said to have done it.
+_BEGINS_AGAIN = ("cohere_xml", "exaone4", "kimi_k2", "minimax")
+
+#: What begins anything, and so reasoning, where the format names no marker of it.
+_OPENS = {"kimi_k3": "<|open|>"}
+
 _registered: dict[str, Callable[..., Any]] = {}
 
 
@@ -148,6 +165,12 @@ def _maker(format: str) -> Callable[..., Any]:
         except (Error, TypeError) as error:
             raise ValueError(str(error)) from error
         tag = json.loads(str(made.source))
+        if thinking == "off" and format in _CLOSED:
+            tag["format"] = {"type": "sequence", "elements": [*_CLOSED[format], tag["format"]]}
+        if exclude_special_tokens and not (thinking == "begun" and format in _BEGINS_AGAIN):
+            _begin_reasoning_once(tag, format)
+        if thinking == "optional" and format in _SKIPPED:
+            _skip_reasoning(tag, _SKIPPED[format])
         for part in _parts(tag):
             if builtin_tools and format == "harmony":
                 _call_without_namespace(part, {tool.name or tool.type for tool in builtin_tools})
@@ -180,6 +203,24 @@ def _call_without_namespace(part: dict[str, Any], names: set[str]) -> None:
         if isinstance(inner, list) and any(isinstance(one, dict) and _called(one) in names for one in inner):
             begins = [_BUILTIN_BEGINS.get(one["begin"].replace(f"functions.{_called(one)}", "{name}")) if _called(one) in names else one["begin"] for one in inner]
             part[key] = [{**one, "begin": begin.replace("{name}", _called(one) or "")} for one, begin in zip(inner, begins) if begin is not None]
+
+
+def _begin_reasoning_once(tag: dict[str, Any], format: str) -> None:
+    """What begins reasoning does not stand in it again."""
+    markers = ToolFormat.named(format).reasoning_markers
+    begin = _OPENS.get(format) if markers is None else markers[0]
+    for part in _parts(tag):
+        if begin is not None and part.get("role") == "reasoning" and part["content"]["type"] == "any_text":
+            known = part["content"].get("excludes", [])
+            part["content"]["excludes"] = [*known, *([] if begin in known else [begin])]
+
+
+def _skip_reasoning(tag: dict[str, Any], instead: str) -> None:
+    """Where reasoning may be left out, its end alone may be written."""
+    for part in _parts(tag):
+        inner = part.get("content")
+        if part.get("type") == "repeat" and isinstance(inner, dict) and inner.get("role") == "reasoning":
+            part["content"] = {"type": "or", "elements": [inner, {"type": "const_string", "value": instead}]}
 
 
 def _called(tag: dict[str, Any]) -> str | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from ... import Error, Matcher, accept_tokens, fill_masks
 from .._written import captures, temperature
-from ._masks import allocate_token_bitmask, apply_token_bitmask_inplace, get_bitmask_shape, reset_token_bitmask
+from ._masks import allocate_token_bitmask, apply_token_bitmask_inplace, check_tensor, get_bitmask_shape, reset_token_bitmask
 from .compiler import CompiledGrammar
 from .exception import as_runtime_error
 
@@ -60,9 +61,9 @@ class GrammarMatcher:
         return is_taken
 
     def accept_string(self, input_str: str | bytes, *, debug_print: bool = False) -> bool:
-        """Accepts a text as one step; returns whether it was accepted."""
+        """Accepts a text as one step, which counts as no token; returns whether it was accepted."""
         try:
-            self.matcher.accept_bytes(input_str)
+            self.matcher.accept_bytes(input_str, given=True)
         except Error:
             return False
         self._written.append(input_str.encode() if isinstance(input_str, str) else bytes(input_str))
@@ -85,17 +86,27 @@ class GrammarMatcher:
         temperatures: Any = None,
     ) -> bool:
         """Writes the masks of a tree of guessed tokens, given by first children and next siblings, and the
-        temperatures: −1 if there is none or the token is not allowed. It is never interrupted."""
+        temperatures: −1 if there is none or the token is not allowed. The tree is always walked to its end; returns
+        whether that took no longer than ``time_threshold`` seconds, if that is positive."""
+        started = time.monotonic()
         links = (draft_tokens, retrieve_next_token, retrieve_next_sibling)
+        for name, link in zip(("draft_tokens", "retrieve_next_token", "retrieve_next_sibling"), links):
+            check_tensor(link, name, "int64", 1)
+        check_tensor(token_bitmask, "token_bitmask", "int32", 2)
+        nodes = len(draft_tokens)
+        if len(token_bitmask) != nodes:
+            raise RuntimeError(f"there are {nodes} nodes, and token_bitmask has {len(token_bitmask)} rows")
+        if temperatures is not None:
+            check_tensor(temperatures, "temperatures", "float32", 1)
+            if len(temperatures) != nodes:
+                raise RuntimeError(f"there are {nodes} nodes, and room for {len(temperatures)} temperatures")
         as_runtime_error(lambda: self.matcher.fill_draft_links(*links, token_bitmask))
         if temperatures is not None:
             self._fill_temperatures([[int(value) for value in link] for link in links], temperatures)
-        return True
+        return not 0 < time_threshold < time.monotonic() - started
 
     def _fill_temperatures(self, links: list[list[int]], temperatures: Any) -> None:
         tokens, first, sibling = links
-        if len(temperatures) != len(tokens):
-            raise RuntimeError(f"there are {len(tokens)} nodes, and room for {len(temperatures)} temperatures")
         for node in range(len(tokens)):
             temperatures[node] = -1.0
         # A node and the matcher after its token. The first node is the current state.
@@ -156,6 +167,10 @@ class GrammarMatcher:
         made._grammar, made._default, made._written = self._grammar, self._default, list(self._written)
         return made
 
+    def _debug_print_internal_state(self) -> str:
+        """Where the text stands, for people; what it says may change."""
+        return "".join(f"{name}: {value}\n" for name, value in self.matcher.state().items())
+
     @property
     def max_rollback_tokens(self) -> int:
         """Always −1: no limit."""
@@ -197,6 +212,7 @@ class BatchGrammarMatcher:
     @staticmethod
     def batch_fill_temperature(matchers: Sequence[GrammarMatcher], temperatures: Any, indices: Sequence[int] | None = None) -> None:
         """Writes the temperature of each matcher, or −1 if there is none, in order or at the given indices."""
+        check_tensor(temperatures, "temperatures", "float32", 1)
         places = range(len(matchers)) if indices is None else indices
         if len(places) != len(matchers):
             raise RuntimeError(f"the indices size is {len(places)}, and there are {len(matchers)} matchers")

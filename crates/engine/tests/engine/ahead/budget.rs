@@ -359,6 +359,41 @@ fn limits_and_budgets_go_together() {
 }
 
 #[test]
+fn text_that_is_given_counts_as_no_token() {
+    let bound = bind(&limited(2), bytes()).expect("a small grammar");
+    let mut matcher = bound.matcher();
+    matcher.set_budget(Some(Budget::new(4))).expect("it is large enough");
+    let (a, close) = (TokenId(u32::from(b'a')), TokenId(u32::from(b'>')));
+    matcher.accept_given_bytes(b"<ababab").expect("it may stand there");
+    assert_eq!((matcher.budget_left(), matcher.steps()), (Some(4), 1));
+    // Of the four tokens, three are for the bracket, the letter behind it and the end.
+    matcher.accept(a).expect("one token inside");
+    assert_eq!(matcher.mask().expect("a mask").iter().collect::<Vec<_>>(), [close]);
+    matcher.set_budget(None).expect("without one");
+    matcher.accept_given_bytes(b"b").expect("text has no end of its own");
+    matcher.accept(a).expect("the other token");
+    assert_eq!(matcher.mask().expect("a mask").iter().collect::<Vec<_>>(), [close]);
+    assert!(matcher.accept_given_bytes(b"a").is_err(), "the part is over");
+    matcher.rollback(3).expect("there were four steps");
+    matcher.accept_bytes(b"aaa").expect("one token inside");
+    matcher.accept_bytes(b"b").expect("the other one");
+    assert_eq!(matcher.mask().expect("a mask").iter().collect::<Vec<_>>(), [close]);
+    // What leads to where more tokens are needed than are left may not be given, either.
+    let nested = grammar(|g| {
+        let nest = g.declare("nest");
+        let (open, shut, again) = (g.bytes(b"("), g.bytes(b")"), g.rule(nest));
+        let more = g.star(again);
+        let body = g.seq([open, more, shut]);
+        g.define(nest, body);
+        g.limit(again, 3)
+    });
+    let mut matcher = bind(&nested, bytes()).expect("a small grammar").matcher();
+    assert_eq!(matcher.accept_given_bytes(b"(((("), Err(MatchError::OutOfTokens));
+    matcher.accept_given_bytes(b"(((").expect("three tokens end it");
+    assert_eq!(matcher.mask().expect("a mask").iter().collect::<Vec<_>>(), [TokenId(u32::from(b')'))]);
+}
+
+#[test]
 fn limits_on_characters_are_counted_repetitions() {
     // Free text of 2 to 4 characters.
     let grammar = grammar(|g| {
