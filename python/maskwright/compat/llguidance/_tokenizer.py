@@ -76,7 +76,7 @@ class LLTokenizer:
         n_vocab: int | None = None,
         slices: Sequence[str] | None = None,
     ) -> LLTokenizer:
-        """A tokenizer of the parts of an encoding of tiktoken, which must be installed."""
+        """Creates a tokenizer from the parts of an encoding of tiktoken, which must be installed."""
         import tiktoken
 
         encoding = tiktoken.Encoding("parts", pat_str=pattern, mergeable_ranks=dict(encoder), special_tokens=dict(special_tokens))

@@ -28,7 +28,7 @@ def reset_token_bitmask(bitmask: torch.Tensor) -> None:
 
 
 def check_tensor(tensor: Any, name: str, kind: str, dimensions: int) -> None:
-    """Raises ``RuntimeError`` unless this is such a tensor or array in main memory, or a list, which says nothing of the kind."""
+    """Raises ``RuntimeError`` unless this is a tensor or array in main memory with this type and number of dimensions, or a list."""
     if not hasattr(tensor, "dtype"):
         return
     found = str(tensor.dtype).removeprefix("torch."), tensor.ndim, str(getattr(tensor, "device", "cpu"))

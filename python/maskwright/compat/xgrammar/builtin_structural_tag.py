@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: open the reasoning themselves.
 _ENABLED = {"harmony": "optional", "mimo": "required", "gemma4": "required"}
 
-#: What a model writes first that does not think and whose prompt has begun its reasoning: the end of it. It may leave more or fewer lines before the answer.
+#: The end of reasoning that the prompt has begun. A model that does not reason writes it first; the number of line breaks after it may vary.
 _CLOSED: dict[str, list[dict[str, Any]]] = {
     "minimax": [
         {"type": "const_string", "value": "\n</think>\n\n"},
@@ -24,13 +24,13 @@ _CLOSED: dict[str, list[dict[str, Any]]] = {
     ]
 }
 
-#: What a model may write first that skips its reasoning, besides nothing.
+#: What a model that skips its reasoning may write first, besides nothing.
 _SKIPPED = {"minimax_m3": "</mm:think>"}
 
-#: Formats whose models may begin their reasoning themselves where the prompt is said to have done it.
+#: Formats whose models may begin their reasoning themselves even if the prompt is said to have begun it.
 _BEGINS_AGAIN = ("cohere_xml", "exaone4", "kimi_k2", "minimax")
 
-#: What begins anything, and so reasoning, where the format names no marker of it.
+#: The marker that begins any part, and so reasoning, in formats that have no marker for reasoning.
 _OPENS = {"kimi_k3": "<|open|>"}
 
 _registered: dict[str, Callable[..., Any]] = {}
@@ -206,7 +206,7 @@ def _call_without_namespace(part: dict[str, Any], names: set[str]) -> None:
 
 
 def _begin_reasoning_once(tag: dict[str, Any], format: str) -> None:
-    """What begins reasoning does not stand in it again."""
+    """Excludes the marker that begins reasoning from the reasoning itself."""
     markers = ToolFormat.named(format).reasoning_markers
     begin = _OPENS.get(format) if markers is None else markers[0]
     for part in _parts(tag):
@@ -216,7 +216,7 @@ def _begin_reasoning_once(tag: dict[str, Any], format: str) -> None:
 
 
 def _skip_reasoning(tag: dict[str, Any], instead: str) -> None:
-    """Where reasoning may be left out, its end alone may be written."""
+    """Allows the end marker alone where reasoning may be left out."""
     for part in _parts(tag):
         inner = part.get("content")
         if part.get("type") == "repeat" and isinstance(inner, dict) and inner.get("role") == "reasoning":

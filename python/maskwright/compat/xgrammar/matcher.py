@@ -168,7 +168,7 @@ class GrammarMatcher:
         return made
 
     def _debug_print_internal_state(self) -> str:
-        """Where the text stands, for people; what it says may change."""
+        """Describes the current state for people. The format may change."""
         return "".join(f"{name}: {value}\n" for name, value in self.matcher.state().items())
 
     @property
