@@ -57,7 +57,7 @@ pub(crate) fn take(body: &mut Fields) -> Result<Vec<String>> {
         ),
         ("chat_template", &[], "the template is the model's"),
         ("documents", &none, "the template is given no documents"),
-        ("continue_final_message", &off, "only /v1/chat/completions goes on with a message"),
+        ("continue_final_message", &off, "only /v1/chat/completions continues a message"),
         ("add_generation_prompt", &on, turn),
         ("use_beam_search", &off, beams),
         ("length_penalty", &ones, beams),

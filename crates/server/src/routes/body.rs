@@ -62,7 +62,8 @@ impl FromRequest<Arc<State>> for Body {
         let bytes = bytes?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|error| not_json(&error))?;
         if let Some(key) = keys::twice(&bytes) {
-            let message = format!("the key {key} stands twice in one object of the body; remove one of them");
+            let message =
+                format!("the key {key} appears twice in one object of the body; remove one of them");
             return Err(ApiError::other(
                 StatusCode::BAD_REQUEST,
                 "invalid_request_error",
@@ -89,7 +90,7 @@ async fn read(body: axum::body::Body, limit: usize) -> Result<Vec<u8>> {
     let (mut parts, mut bytes, mut count) = (body.into_data_stream(), Vec::new(), 0_usize);
     while let Some(part) = parts.next().await {
         let part = part.map_err(|_| {
-            let message = "the body did not arrive as a whole";
+            let message = "the body was not received completely";
             ApiError::other(StatusCode::BAD_REQUEST, "invalid_request_error", "incomplete_body", message)
         })?;
         count = count.saturating_add(part.len());
