@@ -74,13 +74,13 @@ impl Statistics {
         page.single(
             "cache_evictions_total",
             "counter",
-            "Constraints let go for the budget.",
+            "Constraints evicted to stay within the budget.",
             cache.evictions,
         );
         page.single(
             "shared_renewals_total",
             "counter",
-            "How often what is shared began anew.",
+            "How often the shared parts were discarded and started again.",
             cache.renewals,
         );
         page.family("upkeep_seconds_total", "counter", "Time spent on measuring and evicting.");
@@ -96,7 +96,7 @@ impl Statistics {
         page.single(
             "masks_computed_total",
             "counter",
-            "Masks that nobody had asked for before.",
+            "Masks that were computed because they were not cached.",
             matching.computed,
         );
         page.single("masks_prepared_total", "counter", "Masks that were computed ahead.", matching.prepared);
