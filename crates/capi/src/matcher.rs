@@ -366,7 +366,7 @@ impl Matcher {
         }
         let rows = tree.rows();
         let Some(count) = rows.checked_mul(stride) else {
-            return Err(Failure::new(Status::Argument, "so many rows have no room in memory"));
+            return Err(Failure::new(Status::Argument, "there is no memory for this many rows"));
         };
         let mut room = words.room("words", count)?;
         let mut told = allowed.optional_room("allowed", rows - 1)?;
