@@ -472,7 +472,7 @@ mod tests {
         let failed = catch(|| matcher.engine(|_| -> Result<(), Failure> { panic!("oh") }));
         assert!(failed.unwrap_err().to_string().contains("oh"));
         let refused = matcher.fill_words(&mut [0]).unwrap_err().to_string();
-        assert!(refused.contains("start anew"), "{refused}");
+        assert!(refused.contains("create a new one"), "{refused}");
         assert!(matcher.accept(TokenId(0)).is_err() && matcher.reset().is_err() && matcher.fork().is_err());
         // Other matchers are not affected.
         copy.accept(TokenId(0)).unwrap();

@@ -400,11 +400,11 @@ impl fmt::Display for CompileError {
             ),
             Self::LostNeed { place, one, other } => write!(
                 f,
-                "{place}: the key `{one}` needs `{other}`, of which no value is possible, so neither may be written; forbid `{one}`"
+                "{place}: the key `{one}` needs `{other}`, which has no possible value, so neither may be written; forbid `{one}`"
             ),
             Self::TooManyRequired { place, required } => write!(
                 f,
-                "{place}: {required} keys are required in any order, too many to find out whether each of them can always come; fix their order, or require fewer"
+                "{place}: {required} keys are required in any order, too many to find out whether each of them can always be written; fix their order, or require fewer"
             ),
             Self::Stopped => f.write_str("the compilation was cancelled"),
             Self::LeftRecursionInRepeat { place } => write!(

@@ -636,7 +636,7 @@ fn not_bounds(inner: &str) -> (String, String) {
         Some(max) if !max.trim().is_empty() => format!("write `{{0,{}}}`", max.trim()),
         _ => "write `{n}`, `{n,}` or `{n,m}` with whole numbers".into(),
     };
-    ("these braces hold no repetition".into(), help)
+    ("these braces contain no repetition".into(), help)
 }
 
 fn too_often(limit: u32) -> (String, String) {

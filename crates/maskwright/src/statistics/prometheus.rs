@@ -30,7 +30,7 @@ impl Statistics {
         page.family(
             "compile_requests_total",
             "counter",
-            "Requests by kind and by what the cache had to say.",
+            "Requests by kind and by the result of the cache lookup.",
         );
         for kind in &self.kinds {
             for (lookup, count) in kind.requests {
@@ -70,7 +70,12 @@ impl Statistics {
         page.single("cache_entries", "gauge", "Constraints in the cache.", cache.entries);
         page.single("cache_bytes", "gauge", "Bytes held by the constraints in the cache.", cache.bytes);
         page.single("shared_bytes", "gauge", "Bytes held by what constraints share.", cache.shared_bytes);
-        page.single("cache_budget_bytes", "gauge", "How many bytes both may hold.", cache.budget);
+        page.single(
+            "cache_budget_bytes",
+            "gauge",
+            "Bytes that the cache and what constraints share may hold together.",
+            cache.budget,
+        );
         page.single(
             "cache_evictions_total",
             "counter",

@@ -93,7 +93,7 @@ impl Thoughts {
         let Value::Object(variables) = fields.all() else { return Ok(()) };
         for word in variables.keys() {
             if RESERVED.contains(&word.as_str()) {
-                let message = format!("'{path}.{word}' is given to the template by the server; remove it");
+                let message = format!("'{path}.{word}' is set by the server for the template; remove it");
                 return Err(ApiError::value(format!("{path}.{word}"), message));
             }
             if !mind.knows(word) {

@@ -40,7 +40,7 @@ impl FromRequest<Arc<State>> for Body {
             request.headers().get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity")
         {
             let message = format!(
-                "the body comes as {:?}, but only bodies that are not compressed are read; leave 'Content-Encoding' out",
+                "the body is encoded as {:?}, but compressed bodies are not supported; leave 'Content-Encoding' out",
                 coding.to_str().unwrap_or("?")
             );
             return Err(ApiError::other(
