@@ -73,7 +73,7 @@ class Exporter:
             self._export_all()
         except Exception:
             self._has_failed = True
-            logger.exception("the counters of maskwright are not told any more")
+            logger.exception("the counters of maskwright are no longer exported")
 
     def _export_all(self) -> None:
         kinds: dict[str, str] = {}
@@ -128,7 +128,7 @@ class Exporter:
         cells, total = getattr(metric, "_buckets", ()), getattr(metric, "_sum", None)
         if len(cells) != len(now.counts) or total is None:
             self._has_cells = False
-            logger.warning("this client of Prometheus keeps its histograms in another way, so those of maskwright are not told")
+            logger.warning("this client of Prometheus keeps its histograms in another way, so those of maskwright are not exported")
             return
         for at, (cell, count) in enumerate(zip(cells, now.counts)):
             added = count - (before.counts[at] if before.counts else 0)

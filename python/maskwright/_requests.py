@@ -54,7 +54,7 @@ def constraint(kind: str, text: str, options: JsonOptions | None = None, *, fini
         case "json_schema":
             own = own_options(text)
             if own.pop("finish", False) and not finishes:
-                raise ConstraintError("/x-maskwright/finish: how many tokens an answer may have is not told here, so it cannot be promised; leave it out")
+                raise ConstraintError("/x-maskwright/finish: how many tokens an answer may have is not known here, so this cannot be promised; leave it out")
             if "whitespace" in own:
                 own.setdefault("whitespace_pattern", None)
             try:

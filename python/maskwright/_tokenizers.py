@@ -150,7 +150,7 @@ def _mistral(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabu
 def _transformers(tokenizer: Any, ends: list[int] | None, size: int | None) -> Vocabulary:
     """Reads a fast tokenizer of transformers from its own JSON, which includes all added tokens."""
     if hasattr(tokenizer, "_postprocess_text"):
-        raise VocabularyError("it changes the text behind its tokens, so the bytes of one token depend on its neighbours")
+        raise VocabularyError("it changes the text that its tokens decode to, so the bytes of one token depend on its neighbours")
     return Vocabulary.parse(tokenizer.backend_tokenizer.to_str().encode(), "tokenizer.json", eos=ends, size=size)
 
 

@@ -55,10 +55,10 @@ class Buffers(unittest.TestCase):
         self.refuse(TypeError, "32-bit", np.zeros((4, self.words), dtype=bool))
         self.refuse(ValueError, "one dimension or two", rows.reshape(2, 2, self.words))
         self.refuse(BufferError, "shape is null", np.array(5, dtype=np.int32))
-        self.refuse(ValueError, "side by side", np.zeros((4, 2 * self.words), dtype=np.int32)[:, ::2])
-        self.refuse(ValueError, "side by side", rows[:, ::-1])
-        self.refuse(ValueError, "one behind the other", rows[::-1])
-        self.refuse(ValueError, "one behind the other", overlap(rows))
+        self.refuse(ValueError, "contiguous in memory", np.zeros((4, 2 * self.words), dtype=np.int32)[:, ::2])
+        self.refuse(ValueError, "contiguous in memory", rows[:, ::-1])
+        self.refuse(ValueError, "follow each other in memory", rows[::-1])
+        self.refuse(ValueError, "follow each other in memory", overlap(rows))
         self.refuse(IndexError, "no row 0", rows[:0])
         frozen = rows.copy()
         frozen.flags.writeable = False
@@ -75,8 +75,8 @@ class Buffers(unittest.TestCase):
         self.assertFalse(rows[:3].any())
         self.refuse(TypeError, "32-bit integers, and these are \"torch.int64\"", rows.long())
         self.refuse(TypeError, "has floats", rows.float())
-        self.refuse(ValueError, "side by side", rows.repeat(1, 2)[:, ::2])
-        self.refuse(ValueError, "one behind the other", rows[:1].expand(4, -1))
+        self.refuse(ValueError, "contiguous in memory", rows.repeat(1, 2)[:, ::2])
+        self.refuse(ValueError, "follow each other in memory", rows[:1].expand(4, -1))
         self.refuse(ValueError, "on the CPU", rows.to("meta"))
         self.refuse(ValueError, "needs", rows[:, 1:])
         self.refuse(ValueError, "one dimension or two", rows[None])
@@ -179,7 +179,7 @@ class Logits(unittest.TestCase):
             (TypeError, "these are integers", good.astype(np.int32), None),
             (ValueError, "3 rows of logits and 2 of the mask", np.zeros((3, 64), dtype=np.float32), None),
             (IndexError, "no row 2", good, [2]),
-            (ValueError, "side by side", np.zeros((2, 128), dtype=np.float32)[:, ::2], None),
+            (ValueError, "contiguous in memory", np.zeros((2, 128), dtype=np.float32)[:, ::2], None),
             (TypeError, "must be a writable buffer", [[0.0] * 64] * 2, None),
         ]:
             with self.assertRaisesRegex(error, message):

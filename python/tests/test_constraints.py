@@ -185,7 +185,7 @@ class Mistakes(unittest.TestCase):
             mw.Constraint("choice", "a")
         with self.assertRaisesRegex(ValueError, "options cannot be read"):
             mw.Constraint("regex", "a", "{")
-        with self.assertRaisesRegex(ValueError, "no grammar that we know"):
+        with self.assertRaisesRegex(ValueError, "does not look like a known grammar notation"):
             mw.grammar("")
         with self.assertRaises(TypeError):
             mw.choice([1, 2])

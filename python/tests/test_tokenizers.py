@@ -190,7 +190,7 @@ class Fast(unittest.TestCase):
 
         vocab = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "[PAD]": 3, "[MASK]": 4, "run": 5, "##ning": 6}
         theirs = self.fast(models.WordPiece(vocab, unk_token="[UNK]"), decoders.WordPiece())
-        refusal = f"made of {type(theirs).__name__}: .*WordPiece model does not say which bytes a token stands for; give its tokens as a dict of bytes by number"
+        refusal = f"made of {type(theirs).__name__}: .*WordPiece model does not say which bytes a token represents; give its tokens as a dict of bytes by number"
         with self.assertRaisesRegex(mw.VocabularyError, refusal):
             mw.Vocabulary.from_tokenizer(theirs)
         with self.assertRaisesRegex(mw.VocabularyError, "made of BertTokenizer"):
@@ -213,7 +213,7 @@ class Fast(unittest.TestCase):
         self.assertEqual(mw.Vocabulary.from_tokenizer(wrapper).eos, [2, 3])
         self.assertEqual(mw.Vocabulary.from_tokenizer(wrapper, eos=3).eos, [3])
         lines = TokenizerWrapper(NewlineTokenizer(tokenizer_object=inner.backend_tokenizer, eos_token="</s>"))
-        with self.assertRaisesRegex(mw.VocabularyError, "TokenizerWrapper around NewlineTokenizer: it changes the text behind its tokens"):
+        with self.assertRaisesRegex(mw.VocabularyError, "TokenizerWrapper around NewlineTokenizer: it changes the text that its tokens decode to"):
             mw.Vocabulary.from_tokenizer(lines)
 
 

@@ -70,7 +70,7 @@ impl LimitError {
 impl fmt::Display for LimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.resource {
-            Resource::Time => return f.write_str("the construction was told to stop"),
+            Resource::Time => return f.write_str("the construction was cancelled"),
             Resource::States => "states",
             Resource::Steps => "steps of work",
             Resource::Bytes => "bytes of memory",

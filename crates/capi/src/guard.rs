@@ -57,7 +57,7 @@ impl<T> Whole<T> {
         }
         Err(Failure::new(
             Status::Internal,
-            "an earlier call with this handle failed with a panic; free it and start anew",
+            "an earlier call with this handle failed with a panic; free it and create a new one",
         ))
     }
 }

@@ -366,7 +366,7 @@ impl Matcher {
         }
         let rows = tree.rows();
         let Some(count) = rows.checked_mul(stride) else {
-            return Err(Failure::new(Status::Argument, "so many rows have no room in memory"));
+            return Err(Failure::new(Status::Argument, "there is no memory for this many rows"));
         };
         let mut room = words.room("words", count)?;
         let mut told = allowed.optional_room("allowed", rows - 1)?;
@@ -472,7 +472,7 @@ mod tests {
         let failed = catch(|| matcher.engine(|_| -> Result<(), Failure> { panic!("oh") }));
         assert!(failed.unwrap_err().to_string().contains("oh"));
         let refused = matcher.fill_words(&mut [0]).unwrap_err().to_string();
-        assert!(refused.contains("start anew"), "{refused}");
+        assert!(refused.contains("create a new one"), "{refused}");
         assert!(matcher.accept(TokenId(0)).is_err() && matcher.reset().is_err() && matcher.fork().is_err());
         // Other matchers are not affected.
         copy.accept(TokenId(0)).unwrap();

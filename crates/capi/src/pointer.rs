@@ -335,7 +335,7 @@ pub(crate) fn read<T: Versioned>(from: Ref<'_, T>, name: &'static str) -> Result
     let given = Ref::<u8>(from.0.cast(), PhantomData).list(name, size)?;
     let (known, unknown) = given.split_at(size.min(size_of::<T>()));
     if unknown.iter().any(|byte| *byte != 0) {
-        let text = format!("{} asks for what this version of the library does not know", T::NAME);
+        let text = format!("{} sets fields that this version of the library does not know", T::NAME);
         return Err(Failure::argument(text));
     }
     let mut value = MaybeUninit::<T>::zeroed();

@@ -297,7 +297,7 @@ impl TokenizerArgs {
             return Ok(fetched);
         }
         Err(Failure::sentence(format!(
-            "no tokenizer was named and neither {} nor {} is there; run `make assets`, or give --tokenizer FILE",
+            "no tokenizer was given and neither {} nor {} exists; run `make assets`, or give --tokenizer FILE",
             FETCHED[0], FETCHED[1]
         )))
     }

@@ -10,7 +10,7 @@
 //! maskwright debug network --ebnf sum.ebnf --dot | dot -Tsvg  what the compiler made of it
 //! maskwright schema-to-regex --schema person.json             one regular expression for the same texts
 //! maskwright generate --schema person.json --prompt 'Who was Ada Lovelace?'   let a model write under a constraint
-//! maskwright serve                                            a model behind the API of OpenAI, and a page
+//! maskwright serve                                            a model behind an OpenAI-compatible API, and a page
 //! maskwright pcfg parse --grammar english.pcfg the dog sees Kim  the best parse, drawn
 //! maskwright vocab   --tokenizer tokenizer.json               what is in a tokenizer
 //! maskwright audit   schemas/                                 what would other backends make of these?

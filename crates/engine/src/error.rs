@@ -52,7 +52,7 @@ impl fmt::Display for MatchError {
             Self::NotAllowed { bytes } => write!(f, "not allowed here: it fails after {bytes} of its bytes"),
             Self::NotComplete => f.write_str("the text is not complete, so it cannot end here"),
             Self::Terminated => f.write_str("the end was accepted before; roll back or reset first"),
-            Self::NoText => f.write_str("the token is unused, or stands for no text"),
+            Self::NoText => f.write_str("the token is unused or has no text"),
             Self::UnknownToken => f.write_str("there is no such token in the vocabulary"),
             Self::NothingToUndo { steps } => write!(f, "only {steps} steps can be undone"),
             Self::TooAmbiguous => {
@@ -64,7 +64,7 @@ impl fmt::Display for MatchError {
                  values are left where values must differ; make repetitions and alternatives in it less ambiguous, demand \
                  fewer different values, or raise the limit `mask_steps`"
             ),
-            Self::Cancelled => f.write_str("the work was told to stop"),
+            Self::Cancelled => f.write_str("the work was cancelled"),
             Self::OutOfTokens => {
                 f.write_str("not allowed here: too few tokens would be left to complete the text")
             }

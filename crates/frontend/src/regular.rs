@@ -42,12 +42,14 @@ impl fmt::Display for NotRegular {
         f.write_str(match self {
             Self::Recursive => "the grammar is recursive, so there is no finite automaton for it",
             Self::Distinct => {
-                "the constraint has values that must differ, which no finite automaton can tell"
+                "the constraint has values that must differ, which no finite automaton can check"
             }
             Self::Tokens => {
-                "the constraint asks for tokens that stand for no text, so it is no automaton over text"
+                "the constraint requires tokens that have no text, so there is no automaton over text for it"
             }
-            Self::Limit => "the constraint limits a number of tokens, which no automaton over bytes can tell",
+            Self::Limit => {
+                "the constraint limits a number of tokens, which no automaton over bytes can check"
+            }
             Self::JsonString => {
                 "the constraint has JSON strings, whose many spellings make no readable automaton"
             }

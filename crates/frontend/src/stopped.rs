@@ -2,7 +2,7 @@
 
 use maskwright_grammar::{Cause, Diagnostic, Span};
 
-pub(crate) const STOPPED: &str = "the work was told to stop before it was done";
+pub(crate) const STOPPED: &str = "the work was cancelled before it was done";
 pub(crate) const STOPPED_HELP: &str = "allow it more time, or make the constraint smaller";
 
 /// Returns the cancellation as a remark about the place that was reached.

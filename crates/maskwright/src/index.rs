@@ -39,7 +39,7 @@ impl Compiler {
         let resolved = self.resolve(grammar)?;
         if resolved.needs_numbers || resolved.asks_for_end {
             let message =
-                "the constraint asks for ordinary tokens by number, or for the end token, and has no index";
+                "the constraint refers to ordinary tokens by number, or to the end token, so it has no index";
             return Err(Error::Compile(CompileError::Tokens(message.into())));
         }
         Index::build(&resolved.grammar, &shared.library, &shared.tables, limits).map_err(Error::Index)

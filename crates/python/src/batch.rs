@@ -146,7 +146,7 @@ fn raise(py: Python<'_>, failures: Vec<(usize, RowError<Failure>)>) -> PyResult<
             RowError::Mask(Failure::Refused) => {}
             RowError::Mask(Failure::InUse) => {
                 return Err(PyRuntimeError::new_err(format!(
-                    "the matcher for row {row} is in use by another call, or was broken by a panic; if it stands in the batch twice, fork it"
+                    "the matcher for row {row} is in use by another call, or was broken by a panic; if it is in the batch twice, fork it"
                 )));
             }
             RowError::Panicked(said) => {

@@ -154,13 +154,15 @@ impl View {
         }
         if width > 1 && each != (bytes / per_element).cast_signed() {
             return Err(PyValueError::new_err(format!(
-                "the elements of a row of {what} must lie side by side"
+                "the elements of a row of {what} must be contiguous in memory"
             )));
         }
         let width = width / per_element;
         let stride = if count > 1 { usize::try_from(row).unwrap_or(0) } else { width * bytes };
         if stride < width * bytes || stride % bytes != 0 {
-            return Err(PyValueError::new_err(format!("the rows of {what} must lie one behind the other")));
+            return Err(PyValueError::new_err(format!(
+                "the rows of {what} must follow each other in memory"
+            )));
         }
         if count > 0 && width > 0 && (start.is_null() || start.addr() % bytes != 0) {
             return Err(PyValueError::new_err(format!(

@@ -67,7 +67,7 @@ impl Source {
 /// Returns the text of a Python string, which may contain unpaired surrogates.
 fn text_of(text: &Bound<'_, PyString>) -> PyResult<String> {
     text.to_str().map(str::to_owned).map_err(|_| {
-        let message = "the text holds half of a surrogate pair, such as \\ud800, which is no character; write both halves, or leave it out";
+        let message = "the text contains half of a surrogate pair, such as \\ud800, which is not a character; write both halves, or leave it out";
         Class::Constraint.err(text.py(), message)
     })
 }
@@ -105,7 +105,7 @@ impl Constraint {
             ("grammar", Source::Text(text)) => {
                 maskwright::Constraint::guess_grammar(text).ok_or_else(|| {
                     PyValueError::new_err(
-                        "this looks like no grammar that we know; say which of ebnf, gbnf and lark it is",
+                        "this does not look like a known grammar notation; say whether it is ebnf, gbnf or lark",
                     )
                 })?
             }

@@ -171,7 +171,7 @@ impl StreamReader {
         let mut reader = self.lease()?;
         if let Ok(text) = piece.cast::<PyString>() {
             let text = text.to_str().map_err(|_| {
-                PyValueError::new_err("the text holds half of a surrogate pair, which is no character")
+                PyValueError::new_err("the text contains half of a surrogate pair, which is not a character")
             })?;
             reader.feed(text, &mut events);
         } else if let Ok(bytes) = piece.cast::<PyBytes>() {

@@ -104,9 +104,9 @@ impl fmt::Display for GuideError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(reason) | Self::Limit(reason) => {
-                write!(f, "the constraint cannot go on: {reason}")
+                write!(f, "the constraint cannot continue: {reason}")
             }
-            Self::Cancelled => f.write_str("the constraint was told to stop"),
+            Self::Cancelled => f.write_str("the work on the constraint was cancelled"),
         }
     }
 }

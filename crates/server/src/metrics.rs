@@ -159,7 +159,7 @@ fn requests(metrics: &Metrics, page: &mut String) {
     metrics.request_times.write("maskwright_http_request_seconds", help, "route", page);
     let help = "Time from a request to the first token of an answer, by kind of constraint.";
     metrics.first_tokens.write("maskwright_first_token_seconds", help, "constraint", page);
-    let help = "Time of a token behind the first one, the average of an answer, by kind of constraint.";
+    let help = "Time of a token after the first one, the average of an answer, by kind of constraint.";
     metrics.tokens.write("maskwright_token_seconds", help, "constraint", page);
     let help = "Time until the model took up an answer, by kind of constraint.";
     metrics.queue.write("maskwright_queue_seconds", help, "constraint", page);

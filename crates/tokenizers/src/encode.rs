@@ -160,7 +160,9 @@ impl Library {
         for (content, id) in &self.added {
             let Some(given) = tokenizer.token_to_id(content).filter(|given| given != id) else { continue };
             if let Some(other) = tokenizer.get_model().id_to_token(given).filter(|other| other != content) {
-                return Err(format!("added token {content:?} cannot be told from token {other:?}").into());
+                return Err(
+                    format!("added token {content:?} cannot be distinguished from token {other:?}").into()
+                );
             }
             renumbered.insert(given, *id);
         }

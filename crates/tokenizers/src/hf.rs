@@ -106,7 +106,7 @@ impl File<'_> {
         match self.model.kind.as_deref() {
             None | Some("BPE" | "Unigram") => {}
             Some(other) => {
-                return refuse(format!("a {other} model does not say which bytes a token stands for"));
+                return refuse(format!("a {other} model does not say which bytes a token represents"));
             }
         }
         let affixes = [&self.model.continuing_subword_prefix, &self.model.end_of_word_suffix];

@@ -244,7 +244,9 @@ impl fmt::Display for ScoreError {
                 f,
                 "the weighted grammar is too ambiguous for a text of this length: it takes more than {steps} steps or {ITEMS} items; make it less ambiguous, or score fewer tokens"
             ),
-            Self::Tables(reason) => write!(f, "the weighted grammar cannot go on with logarithms: {reason}"),
+            Self::Tables(reason) => {
+                write!(f, "the weighted grammar cannot continue with logarithms: {reason}")
+            }
         }
     }
 }

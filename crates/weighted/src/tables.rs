@@ -265,8 +265,7 @@ fn complain(pcfg: &Pcfg, core: &Core, what: &str, unsolved: Unsolved) -> Diagnos
         })
     };
     let rule = core.rules.iter().find(on_it).and_then(|rule| rule.source);
-    let mut message =
-        format!("the loop {} goes on for ever: its {what} adds up to one or more", names.join(" → "));
+    let mut message = format!("the loop {} never ends: its {what} adds up to one or more", names.join(" → "));
     if let Some(rule) = rule {
         message.extend([", as in `", &pcfg.show_rule(rule), "`"]);
     }

@@ -79,6 +79,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> 
     match command.status().map_err(failed)?.code() {
         Some(0) => Ok(Verdict::Yes),
         Some(1) => Ok(Verdict::No),
-        _ => Err(Failure::sentence("the audit came to no result; the reason stands above")),
+        _ => Err(Failure::sentence("the audit gave no result; the reason is given above")),
     }
 }

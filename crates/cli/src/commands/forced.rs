@@ -42,7 +42,7 @@ Examples:
   maskwright forced --schema person.json --after '{\"n'
   maskwright forced --regex '[0-9]{4}-[0-9]{2}' --after 2024 --json
 
-The tokens are those with which the tokenizer's own cut goes on, whatever comes behind them; it may have fewer bytes than are
+The tokens are those with which the tokenizer itself would continue, whatever text follows; they may have fewer bytes than are
 forced.";
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {

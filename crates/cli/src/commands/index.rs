@@ -57,7 +57,7 @@ Examples:
   maskwright index build --schema person.json --objects closed --out person.mwi
   maskwright index build --regex '[a-z]{0,65535}' --max-states 100000 --out letters.mwi
 
-A constraint whose nesting has no end, or that must remember what stood before, has no index: that is exit code 2.";
+A constraint whose nesting has no end, or that must remember earlier text, has no index: that is exit code 2.";
 
 /// The constraint to index, and the limits.
 #[derive(Debug, clap::Args)]

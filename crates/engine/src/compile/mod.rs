@@ -128,8 +128,7 @@ pub(crate) fn check(grammar: &Grammar, limits: &Limits) -> Result<(), CompileErr
         return Err(CompileError::TooManyExprs { exprs: grammar.exprs().len(), limit: limits.exprs });
     }
     if grammar.has_tokens() {
-        let message =
-            "the grammar asks for tokens, and nothing says what their numbers are; `resolve` it first";
+        let message = "the grammar refers to tokens whose numbers are not known; `resolve` it first";
         return Err(CompileError::Tokens(message.into()));
     }
     Ok(())
@@ -375,14 +374,14 @@ impl fmt::Display for CompileError {
                  lower the bounds in the patterns, use fewer patterns, or raise the limit `table_bytes`"
             ),
             Self::NestedJsonString => f.write_str(
-                "a JSON string cannot stand inside an intersection, a complement or another JSON string; state the condition on its text",
+                "a JSON string cannot be inside an intersection, a complement or another JSON string; state the condition on its text",
             ),
             Self::NestedScope => f.write_str(
-                "values that must differ cannot stand inside an intersection, a complement or a JSON string",
+                "values that must differ cannot be inside an intersection, a complement or a JSON string",
             ),
             Self::UnknownToken(message) | Self::Tokens(message) => f.write_str(message),
             Self::NestedLimit => f.write_str(
-                "a limit on tokens cannot stand inside an intersection, a complement or a JSON string; put it around the whole",
+                "a limit on tokens cannot be inside an intersection, a complement or a JSON string; put it around the whole",
             ),
             Self::LimitedValues => f.write_str(
                 "tokens cannot be limited together with keys that are required in any order, or with different values out of finitely many; \
@@ -397,21 +396,20 @@ impl fmt::Display for CompileError {
             ),
             Self::ValuesRunOut { place, .. } => write!(
                 f,
-                "{place}: this allows no value: more values must differ than there are, or a key is required of which no value is possible; ask for fewer, \
-                 or allow more different ones"
+                "{place}: this allows no value: more values must differ than there are, or a required key has no possible value; require fewer, or allow more different values"
             ),
             Self::LostNeed { place, one, other } => write!(
                 f,
-                "{place}: the key `{one}` needs `{other}`, of which no value is possible, so neither may be written; forbid `{one}`"
+                "{place}: the key `{one}` needs `{other}`, which has no possible value, so neither may be written; forbid `{one}`"
             ),
             Self::TooManyRequired { place, required } => write!(
                 f,
-                "{place}: {required} keys are required in any order, too many to find out whether each of them can always come; fix their order, or require fewer"
+                "{place}: {required} keys are required in any order, too many to find out whether each of them can always be written; fix their order, or require fewer"
             ),
-            Self::Stopped => f.write_str("the compilation was told to stop"),
+            Self::Stopped => f.write_str("the compilation was cancelled"),
             Self::LeftRecursionInRepeat { place } => write!(
                 f,
-                "{place}: a counted repetition begins with the rule that it stands in; \
+                "{place}: a counted repetition begins with the rule that it is in; \
                  write the recursion on the right, or without the bounds"
             ),
         }

@@ -203,9 +203,7 @@ impl fmt::Display for Kind<'_> {
                 }
                 Ok(())
             }
-            Leaf::Text(text) if text.is_except() => {
-                f.write_str("JSON string that is none of a list of words")
-            }
+            Leaf::Text(text) if text.is_except() => f.write_str("JSON string that is not in a list of words"),
             Leaf::Text(_) => f.write_str("JSON string with a condition on its text"),
         }
     }

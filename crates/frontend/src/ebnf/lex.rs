@@ -171,7 +171,7 @@ impl Lexer<'_> {
             let value = if self.eat("=") { self.attribute_value() } else { None };
             let span = Span::new(start, self.at.max(start + 1));
             let wrong = if seen.contains(&name) {
-                Some((format!("`{name}` is said twice"), "keep one of them".to_owned()))
+                Some((format!("`{name}` is given twice"), "keep one of them".to_owned()))
             } else {
                 attributes::set(&name, value.as_ref(), span, self.limits.repetition, &mut found).err()
             };
@@ -231,7 +231,7 @@ impl Lexer<'_> {
         }
         if self.at - start > LONGEST_NAME {
             let message = format!("a name has {LONGEST_NAME} bytes at most");
-            self.error(start, message).help("choose a shorter name; a text stands between quotes");
+            self.error(start, message).help("choose a shorter name; literal text is written between quotes");
             return Kind::Stray;
         }
         if self.notation == Notation::Ebnf && self.rest().starts_with('(') && self.is_macro(start) {
@@ -384,8 +384,11 @@ impl Lexer<'_> {
             Escape::Char(c) => Some(c),
             Escape::Set(_) => {
                 let shown = self.source[start..self.at].to_owned();
-                self.error(start, format!("`{shown}` stands for many characters, which a literal cannot"))
-                    .help(format!("end the literal here and write the class `[{shown}]`"));
+                self.error(
+                    start,
+                    format!("`{shown}` is a character class, which cannot be used in a literal"),
+                )
+                .help(format!("end the literal here and write the class `[{shown}]`"));
                 None
             }
         }
@@ -555,7 +558,7 @@ impl Lexer<'_> {
             Some(_) => format!("unexpected characters, beginning with {}", show(first)),
         };
         let help = match first {
-            '\'' => "in GBNF a literal stands between double quotes, `\"…\"`",
+            '\'' => "in GBNF a literal is written between double quotes, `\"…\"`",
             _ => stray_help(first),
         };
         self.error(start, message).help(help);
@@ -633,7 +636,7 @@ fn not_bounds(inner: &str) -> (String, String) {
         Some(max) if !max.trim().is_empty() => format!("write `{{0,{}}}`", max.trim()),
         _ => "write `{n}`, `{n,}` or `{n,m}` with whole numbers".into(),
     };
-    ("these braces hold no repetition".into(), help)
+    ("these braces contain no repetition".into(), help)
 }
 
 fn too_often(limit: u32) -> (String, String) {
@@ -645,7 +648,7 @@ fn too_often(limit: u32) -> (String, String) {
 fn stray_help(c: char) -> &'static str {
     match c {
         ':' | '=' => "a rule is written `name ::= …`; there is no lookahead `(= …)`",
-        ';' | ',' => "leave it out: parts stand side by side, and the next `name ::=` ends a rule",
+        ';' | ',' => "leave it out: parts are written side by side, and the next `name ::=` ends a rule",
         '<' | '>' => "write the name of a rule without `<` and `>`; GBNF has tokens in them",
         '-' => "a name begins with a letter, a digit or `_`; there is no exclusion",
         '/' => "a comment begins with `#`; a regular expression is written with classes and repetitions",
@@ -654,8 +657,8 @@ fn stray_help(c: char) -> &'static str {
         '“' | '”' | '„' | '‘' | '’' | '«' | '»' | '`' => {
             "write a literal between straight quotes, `\"…\"` or `'…'`"
         }
-        '\\' => "escapes stand inside of literals and classes",
-        _ => "a text that is to be matched stands between quotes",
+        '\\' => "escapes are only allowed inside literals and classes",
+        _ => "write literal text between quotes",
     }
 }
 

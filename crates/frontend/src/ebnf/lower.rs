@@ -137,10 +137,10 @@ fn notes(rule: &Rule) -> Notes {
 
 fn warn_temperatures(document: &Document, warnings: &mut Remarks) {
     for (_, place) in document.rules.iter().filter_map(|rule| rule.attributes.temperature) {
-        let message = "a temperature does not change which texts match; `maskwright serve` draws tokens at it, and elsewhere it is told with the place of a text, for whoever draws them";
+        let message = "a temperature does not change which texts match; `maskwright serve` samples at it, and elsewhere `locate` reports it to the code that samples";
         warnings.push(
             Diagnostic::warning(place, message)
-                .with_help("leave it out, or ask for it (`locate`) where tokens are drawn"),
+                .with_help("leave it out, or read it with `locate` where tokens are sampled"),
         );
     }
 }

@@ -223,7 +223,7 @@ fn check(dispatch: &Dispatch, call: Span) -> Result<(), Wrong> {
         });
         if let Some(clash) = clash {
             let message = format!(
-                "{} is part of the trigger {}, so nobody could tell what was written",
+                "{} is part of the trigger {}, so they could not be distinguished in a text",
                 clash, arm.trigger
             );
             return Err((

@@ -87,7 +87,8 @@ impl Parser<'_> {
         while self.next_in_rule().is_some() {}
         let end = self.tokens.peek().map_or(self.source.len(), |token| token.span.start);
         if !self.errors.any_within(0, end) {
-            let remark = Diagnostic::error(first.span, "a grammar begins with a rule, but this is none");
+            let remark =
+                Diagnostic::error(first.span, "a grammar begins with a rule, but this is not a rule");
             self.errors.push(remark.with_help("a rule is written `name ::= …`"));
         }
     }
@@ -163,7 +164,7 @@ impl Parser<'_> {
                 "a repetition follows a repetition",
                 "put the first into parentheses, as in `(x{2})*`; there are no lazy repetitions such as `*?`",
             ),
-            None => ("there is nothing to repeat", "a repetition stands after what is repeated"),
+            None => ("there is nothing to repeat", "a repetition is written after what it repeats"),
         };
         self.errors.push(Diagnostic::error(repeat.span, message).with_help(help));
     }
@@ -196,7 +197,7 @@ impl Parser<'_> {
     }
 
     fn define_without_name(&mut self, span: Span) {
-        let remark = Diagnostic::error(span, "a name must stand before `::=`");
+        let remark = Diagnostic::error(span, "expected a name before `::=`");
         self.errors.push(remark.with_help("a rule is written `name ::= …`"));
     }
 

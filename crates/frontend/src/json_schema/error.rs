@@ -62,8 +62,8 @@ impl SchemaError {
         let (message, help) = if is_endless {
             ENDLESS
         } else {
-            let message = "this allows no value: more values must differ than there are, or a key is required of which no value is possible";
-            (message, "ask for fewer, or allow more different ones")
+            let message = "this allows no value: more values must differ than there are, or a required key has no possible value";
+            (message, "require fewer, or allow more different values")
         };
         Self::of(Problem {
             reason: Reason::Unsatisfiable,

@@ -144,7 +144,7 @@ impl Lexer<'_> {
         let name = &self.source[start..self.at];
         if name.len() > LONGEST_NAME {
             let message = format!("a name has {LONGEST_NAME} bytes at most");
-            self.error(start, message, "choose a shorter name; a text stands between quotes");
+            self.error(start, message, "choose a shorter name; literal text is written between quotes");
             return Kind::Stray;
         }
         let has = |test: fn(&u8) -> bool| name.bytes().any(|b| test(&b));
@@ -303,8 +303,7 @@ impl Lexer<'_> {
                     _ => (directive, "nothing follows".into()),
                 };
                 let word = &self.source[directive.start..directive.end];
-                let remark =
-                    Diagnostic::error(place, format!("JSON must follow `{word}`, but this is none: {why}"));
+                let remark = Diagnostic::error(place, format!("expected JSON after `{word}`: {why}"));
                 self.errors.push(remark.with_help("write an object between braces"));
                 // The rest of the source is not read, since it may be part of the broken JSON.
                 self.at = self.source.len();
@@ -389,8 +388,8 @@ fn stray_help(c: char) -> &'static str {
         }
         '>' => "a token is written `<name>`",
         '-' => "a name begins with a letter or `_`",
-        '\\' => "escapes stand inside of strings and patterns",
-        _ => "a text that is to be matched stands between quotes",
+        '\\' => "escapes are only allowed inside strings and patterns",
+        _ => "write literal text between quotes",
     }
 }
 

@@ -285,12 +285,14 @@ impl Parser<'_> {
         let found = match self.peek() {
             // Unreadable text was already reported.
             Some(Kind::Stray) => return Err(Stop),
-            None => "the grammar ends".to_owned(),
-            Some(Kind::Newline) => "the line ends".to_owned(),
-            Some(Kind::Json | Kind::String { .. } | Kind::Regex { .. }) => "something else stands".to_owned(),
-            Some(_) => format!("`{}` stands", self.text(place)),
+            None => "the end of the grammar".to_owned(),
+            Some(Kind::Newline) => "the end of the line".to_owned(),
+            Some(Kind::Json) => "JSON".to_owned(),
+            Some(Kind::String { .. }) => "a string".to_owned(),
+            Some(Kind::Regex { .. }) => "a pattern".to_owned(),
+            Some(_) => format!("`{}`", self.text(place)),
         };
-        self.fail(place, format!("{wanted} is needed, but {found} here"), "see docs/lark.md for the notation")
+        self.fail(place, format!("expected {wanted}, found {found}"), "see docs/lark.md for the notation")
     }
 
     fn fail<T>(&mut self, place: Span, message: impl Into<String>, help: impl Into<String>) -> Read<T> {

@@ -150,7 +150,7 @@ impl<'a> Check<'_, 'a> {
             Atom::Call(name, update) => {
                 if update.needs_value() && !within.is_some_and(|definition| definition.is_parametric) {
                     let help = "call it with a number, or define this rule as `name::_`";
-                    self.error(place, "there is no parameter here that could be handed on", help);
+                    self.error(place, "there is no parameter here that could be passed on", help);
                 }
                 (name, Mention::Call)
             }
@@ -218,7 +218,7 @@ impl<'a> Check<'_, 'a> {
     fn not_in_terminal(&mut self, place: Span, what: &str) {
         self.error(
             place,
-            format!("{what} cannot stand in a terminal"),
+            format!("{what} cannot be used in a terminal"),
             "use it in a rule, with a name in lower case",
         );
     }

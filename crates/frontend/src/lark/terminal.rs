@@ -28,7 +28,7 @@ pub(super) fn regex(
         if !ast.is_plain() {
             let message = "anchors, word boundaries and look-around see the text of their terminal alone";
             let help =
-                "nothing to do if that is what is meant; the text before and behind it is not looked at";
+                "this is fine if it is intended; the text before and after the terminal is not considered";
             warnings.push(Diagnostic::warning(span, message).with_help(help));
         }
         regex::lower_ast(&ast, &options, builder)
@@ -41,7 +41,7 @@ fn moved(mut remark: Diagnostic, at: Option<usize>, prefix: usize, span: Span) -
     let place = |offset: usize| at.map_or(span.start, |at| at + offset.saturating_sub(prefix));
     remark.span = Span::new(place(remark.span.start), place(remark.span.end));
     if remark.help.is_none() {
-        remark = remark.with_help("fix the pattern; docs/regex.md describes what can stand in it");
+        remark = remark.with_help("fix the pattern; docs/regex.md describes what a pattern can contain");
     }
     remark
 }

@@ -30,10 +30,10 @@ pub(super) fn unused(scope: &Scope<'_>, warnings: &mut Remarks) {
 pub(super) fn annotations(scope: &Scope<'_>, warnings: &mut Remarks) {
     for definition in &scope.document.definitions {
         if let Some((_, place)) = definition.attributes.temperature {
-            let message = "a temperature does not change which texts match; `maskwright serve` draws tokens at it, and elsewhere it is told with the place of a text, for whoever draws them";
+            let message = "a temperature does not change which texts match; `maskwright serve` samples at it, and elsewhere `locate` reports it to the code that samples";
             warnings.push(
                 Diagnostic::warning(place, message)
-                    .with_help("leave it out, or ask for it (`locate`) where tokens are drawn"),
+                    .with_help("leave it out, or read it with `locate` where tokens are sampled"),
             );
         }
     }

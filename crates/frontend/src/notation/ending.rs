@@ -203,7 +203,7 @@ pub(crate) fn warning(stop: &str, span: Span) -> Diagnostic {
         ("an empty `stop` does nothing: the end of the text ends the whole text", "leave it out")
     } else {
         (
-            "nothing is taken away behind the rule: the stop is not part of the text",
+            "nothing is removed after the rule: the stop is not part of the text",
             "write `suffix=…` to have it in the text",
         )
     };

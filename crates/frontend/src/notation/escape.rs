@@ -136,7 +136,7 @@ fn scalar(code: u32, rest: &str) -> Result<Escape, BadEscape> {
         _ => "write the whole character, as itself or as `\\u{…}`".into(),
     };
     Err(BadEscape {
-        message: format!("`\\u{code:X}` is half of a surrogate pair, which is no character"),
+        message: format!("`\\u{code:X}` is half of a surrogate pair, which is not a character"),
         help,
     })
 }

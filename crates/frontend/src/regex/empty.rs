@@ -33,7 +33,7 @@ pub(super) fn why_empty(
         ),
         kind => (
             format!("no text can match this pattern, and some would without this {}", name(kind)),
-            "leave it out, or change what stands before or behind it",
+            "leave it out, or change what comes before or after it",
         ),
     };
     Some(Diagnostic::error(suspect.span(), message).with_help(help))

@@ -264,7 +264,7 @@ impl Parser<'_> {
         value.and_then(char::from_u32).ok_or_else(|| {
             Diagnostic::error(
                 self.since(start),
-                "this number is no character: it is half of a surrogate pair or beyond U+10FFFF",
+                "this number is not a character: it is half of a surrogate pair or above U+10FFFF",
             )
             .with_help(r"write a character outside the basic plane as `\u{1F600}`, and a range of them as `[\u{10000}-\u{10FFFF}]`")
         })

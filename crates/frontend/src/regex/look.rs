@@ -56,7 +56,7 @@ impl Contexts {
             None => Ok(Self { sets }),
             Some(span) => Err(Diagnostic::error(
                 span,
-                "the look-behinds of this pattern tell too many characters apart",
+                "the look-behinds of this pattern distinguish too many characters",
             )
             .with_help("split the pattern, or use the same class in several look-behinds")),
         }

@@ -57,7 +57,7 @@ pub(super) fn lower(
         (Some(behind), Some(_)) => {
             return Err(Diagnostic::error(
                 behind,
-                "a look-behind and a look-ahead of more than one character each cannot stand in one pattern",
+                "a look-behind and a look-ahead of more than one character each cannot be combined in one pattern",
             )
             .with_help("let one of them ask about a single character, or write the text out instead of looking at it"));
         }
@@ -267,11 +267,10 @@ impl Lowerer<'_> {
             }
             return Err(Diagnostic::error(
                 span,
-                "a look-around or boundary cannot stand inside an unbounded repetition, unless each round reads one \
-                 character and the text ends behind it, or the round excludes a few short words with `(?!…)`",
+                "a look-around or boundary cannot be inside an unbounded repetition, unless each round reads one character and the text ends after it, or the round excludes a few short words with `(?!…)`",
             )
             .with_help(
-                "move it in front of or behind the repetition, or give the repetition a small upper bound",
+                "move it before or after the repetition, or give the repetition a small upper bound",
             ));
         }
         let ends = k.iter().map(|&k| self.only_empty(k)).collect();

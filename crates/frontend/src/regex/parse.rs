@@ -421,7 +421,7 @@ impl Parser<'_> {
                 Some(')') if at > start + 2 && self.dialect != Dialect::Rust && start != self.head => {
                     return Err(Diagnostic::error(
                         self.since(start),
-                        "flags for the whole pattern must stand at its start",
+                        "flags for the whole pattern must be at its start",
                     )
                     .with_help("move them there, or write them for a group: `(?i:…)`"));
                 }

@@ -172,7 +172,7 @@ fn tie(excluded: &Pattern, marker: &Pattern) -> (String, String) {
     let message = format!(
         "{a}, which the free text must not contain, is complete at the same time as {b}, which ends it"
     );
-    (message, format!("leave {a} out, or exclude what stands in front of {b}"))
+    (message, format!("leave {a} out, or exclude what comes before {b}"))
 }
 
 /// For each pattern, another one that it contains, found with one automaton for all.

@@ -95,8 +95,8 @@ impl<'o> Lower<'o> {
     fn format(&mut self, format: &Format, next: &Next, depth: usize) -> Lowered<Next> {
         let at = &*format.at;
         let Some(depth) = depth.checked_sub(1) else {
-            let message = format!("formats stand in each other more than {MAX_DEPTH} levels deep");
-            return Err(TagError::of(Reason::Limit, at, message, "take a level out"));
+            let message = format!("formats are nested more than {MAX_DEPTH} levels deep");
+            return Err(TagError::of(Reason::Limit, at, message, "remove a level"));
         };
         if must_stop() {
             return Err(TagError::of(Reason::Stopped, at, STOPPED, STOPPED_HELP));
@@ -269,7 +269,7 @@ impl<'o> Lower<'o> {
             return Ok(self.opaque(rule));
         }
         if firsts.is_empty() {
-            let message = "at least one tag must come, but there is none";
+            let message = "at least one tag is required, but there is none";
             return Err(TagError::of(
                 Reason::Conflict,
                 at,
@@ -552,7 +552,7 @@ impl<'o> Lower<'o> {
 /// Returns the error that the end of a tag can occur inside its content.
 fn inside(end: &str, help: &str, at: &str) -> TagError {
     let message = format!(
-        "the end {end:?} of the tag can occur inside its content, so nobody could tell where the tag ends"
+        "the end {end:?} of the tag can occur inside its content, so the end of the tag could not be recognized"
     );
     TagError::of(Reason::Conflict, at, message, help)
 }

@@ -217,7 +217,7 @@ pub(super) fn count(json: &Json, has_others: bool) -> Result<Count, TagError> {
         return Err(refused(json, "/minProperties", message));
     }
     if has_others && min > 1 {
-        let message = "a parameter that is not named may come twice, and would count twice; say `minProperties` of named ones alone";
+        let message = "a parameter that is not named may occur twice, and would be counted twice; say `minProperties` of named ones alone";
         return Err(refused(json, "/minProperties", message.into()));
     }
     Ok(Count { min, max })

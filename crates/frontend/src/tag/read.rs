@@ -104,8 +104,8 @@ fn structure_of(value: &Value, at: &str) -> Read<Tag> {
 /// Reads a format.
 pub(super) fn format(value: &Value, at: &str, depth: usize) -> Read<Format> {
     let Some(depth) = depth.checked_sub(1) else {
-        let message = format!("formats stand in each other more than {MAX_DEPTH} levels deep");
-        return Err(TagError::of(Reason::Limit, at, message, "take a level out"));
+        let message = format!("formats are nested more than {MAX_DEPTH} levels deep");
+        return Err(TagError::of(Reason::Limit, at, message, "remove a level"));
     };
     let mut fields = Fields::of(value, at)?;
     let name = fields.text("type")?;
@@ -348,7 +348,7 @@ fn arms_of(triggers: &[String], tags: Vec<Tag>, at: &str) -> Read<Vec<Arm>> {
             arms[place].0.push(tag);
         } else {
             let message =
-                format!("the begin {begin:?} starts with none of the triggers, so the tag could never come");
+                format!("the begin {begin:?} starts with none of the triggers, so the tag could never occur");
             let (shown, more) = triggers.split_at(triggers.len().min(MAX_SHOWN));
             let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
             let help = format!("add a trigger that {begin:?} starts with; the triggers are {shown:?}{more}");
@@ -401,7 +401,7 @@ fn token_triggered(fields: &mut Fields<'_>, depth: usize) -> Read<Kind> {
             tags.push(tag);
         } else {
             let message = format!(
-                "the begin {} is none of the trigger tokens, so the tag could never come",
+                "the begin {} is not one of the trigger tokens, so the tag could never occur",
                 tag.begin.shown()
             );
             let help = "write the begin as {\"type\": \"token\", \"token\": …} with one of `trigger_tokens`";
@@ -690,7 +690,7 @@ fn tag_of(value: &Value, at: &str, depth: usize) -> Read<Tag> {
     if let Some(name) = fields.optional("type")
         && name != "tag"
     {
-        let message = format!("only tags may stand here, and this is {name}");
+        let message = format!("only tags are allowed here, but this is {name}");
         return Err(malformed(&fields.at_field("type"), message, "write \"type\": \"tag\""));
     }
     let tag = tag(&mut fields, depth);

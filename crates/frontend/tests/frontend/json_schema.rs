@@ -556,5 +556,5 @@ fn conditions_about_different_keys_do_not_multiply() {
     assert!(many <= 2 * some + 10, "{some} and {many} rules");
     let any_order = Options::default().with_key_order(KeyOrder::Any);
     let error = grammar(&object(20).to_string(), &any_order).expect_err("they are open all the time");
-    assert!(error.to_string().starts_with("/properties: so many conditions on keys"), "{error}");
+    assert!(error.to_string().starts_with("/properties: there are too many conditions on keys"), "{error}");
 }

@@ -419,7 +419,7 @@ fn grammars_by_name_may_be_in_other_languages() {
         assert!(!matches(&grammar, text.as_bytes()), "{text}");
     }
     let terminal = named(&[("list", ebnf("root ::= \"a\""))], "start: A\nA: @list").expect_err("wrong");
-    assert!(terminal[0].message.contains("cannot stand in a terminal"), "{terminal:?}");
+    assert!(terminal[0].message.contains("cannot be used in a terminal"), "{terminal:?}");
 }
 
 #[test]

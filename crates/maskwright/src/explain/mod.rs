@@ -178,7 +178,7 @@ impl Explanation {
         let expected = self.expectation.phrase();
         match &self.problem {
             None if self.bytes.is_empty() => "the text is complete, so it may end here".into(),
-            None => format!("it fits; expected behind it: {expected}"),
+            None => format!("it fits; expected after it: {expected}"),
             Some(MatchError::NotAllowed { .. }) => {
                 let fits = self.bytes.get(..self.fitting).unwrap_or_default();
                 let fit = if fits.is_empty() {

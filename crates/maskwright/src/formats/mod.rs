@@ -434,7 +434,7 @@ impl ModelFormat {
             match &form.id {
                 _ if parts.len() > 2 || parts.len() == 2 && !is_in_front => {
                     return Err(format!(
-                        "the begin {:?} may contain {{id}} once, in front of {{name}}",
+                        "the begin {:?} may contain {{id}} once, before {{name}}",
                         form.begin
                     ));
                 }
@@ -446,15 +446,12 @@ impl ModelFormat {
                 }
                 Some(id) if is_in_front && !id.end.is_empty() => {
                     return Err(
-                        "`id.end` is for an id behind the begin; behind {id} the begin says what follows"
+                        "`id.end` is for an id after the begin; after {id} the begin itself says what follows"
                             .into(),
                     );
                 }
                 Some(_) if is_in_front && (parts[0].is_empty() || parts[1].starts_with("{name}")) => {
-                    return Err(format!(
-                        "in the begin {:?} a text must stand before and behind {{id}}",
-                        form.begin
-                    ));
+                    return Err(format!("the begin {:?} must have text before and after {{id}}", form.begin));
                 }
                 _ => {}
             }
@@ -469,7 +466,7 @@ impl ModelFormat {
             return Err("a model writes `messages` or `blocks`, but not both; leave one of them out".into());
         }
         if self.blocks.is_some() && calls.section.is_none() {
-            return Err("behind `blocks` the calls stand in a section; describe it as `calls.section`".into());
+            return Err("after `blocks` the calls are in a section; describe it as `calls.section`".into());
         }
         if self.messages.is_some() || self.blocks.is_some() {
             return Ok(());

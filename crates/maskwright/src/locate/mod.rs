@@ -320,12 +320,12 @@ impl fmt::Display for LocateError {
             Self::Constraint(error) => write!(f, "{error}"),
             Self::Text { index, error } => write!(f, "token {index} of the text: {error}"),
             Self::Numbered => f.write_str(
-                "the grammar asks for ordinary tokens by number, and a place in its text cannot be told; name special tokens instead",
+                "the grammar refers to ordinary tokens by number, so a place in its text cannot be reported; name special tokens instead",
             ),
             Self::TooLong { read } => {
                 write!(f, "after {read} bytes there are too many readings to remember; give a shorter text")
             }
-            Self::Part(error) => write!(f, "a part of the grammar cannot stand by itself: {error}"),
+            Self::Part(error) => write!(f, "a part of the grammar cannot be used by itself: {error}"),
         }
     }
 }

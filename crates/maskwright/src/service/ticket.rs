@@ -36,7 +36,7 @@ use crate::statistics::Lookup;
 /// # drop(compiled);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use = "whoever drops a ticket no longer waits"]
+#[must_use = "a ticket that is dropped no longer waits"]
 pub struct Ticket {
     place: Place,
     lookup: Lookup,

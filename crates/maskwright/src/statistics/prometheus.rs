@@ -30,7 +30,7 @@ impl Statistics {
         page.family(
             "compile_requests_total",
             "counter",
-            "Requests by kind and by what the cache had to say.",
+            "Requests by kind and by the result of the cache lookup.",
         );
         for kind in &self.kinds {
             for (lookup, count) in kind.requests {
@@ -70,17 +70,22 @@ impl Statistics {
         page.single("cache_entries", "gauge", "Constraints in the cache.", cache.entries);
         page.single("cache_bytes", "gauge", "Bytes held by the constraints in the cache.", cache.bytes);
         page.single("shared_bytes", "gauge", "Bytes held by what constraints share.", cache.shared_bytes);
-        page.single("cache_budget_bytes", "gauge", "How many bytes both may hold.", cache.budget);
+        page.single(
+            "cache_budget_bytes",
+            "gauge",
+            "Bytes that the cache and what constraints share may hold together.",
+            cache.budget,
+        );
         page.single(
             "cache_evictions_total",
             "counter",
-            "Constraints let go for the budget.",
+            "Constraints evicted to stay within the budget.",
             cache.evictions,
         );
         page.single(
             "shared_renewals_total",
             "counter",
-            "How often what is shared began anew.",
+            "How often the shared parts were discarded and started again.",
             cache.renewals,
         );
         page.family("upkeep_seconds_total", "counter", "Time spent on measuring and evicting.");
@@ -96,7 +101,7 @@ impl Statistics {
         page.single(
             "masks_computed_total",
             "counter",
-            "Masks that nobody had asked for before.",
+            "Masks that were computed because they were not cached.",
             matching.computed,
         );
         page.single("masks_prepared_total", "counter", "Masks that were computed ahead.", matching.prepared);

@@ -155,7 +155,7 @@ impl Planner {
         let at = &*format.at;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(refused(at, "parts stand in each other too deep; take a level out"));
+            return Err(refused(at, "parts are nested too deeply; remove a level"));
         }
         let planned = self.kind(format, next, resume);
         self.depth -= 1;
@@ -207,7 +207,7 @@ impl Planner {
     fn json(&mut self, json: &Json, at: &str, next: Follow) -> Planned<Follow> {
         if let Some(way) = next.arms.iter().find(|way| json.may_go_on_with(&way.marker)) {
             let message = format!(
-                "a number can contain {:?}, so nobody can tell where it ends; put another text behind it",
+                "a number can contain {:?}, so its end cannot be recognized; put another text after it",
                 way.marker
             );
             return Err(refused(at, message));
@@ -222,7 +222,8 @@ impl Planner {
             && (next.otherwise.is_some()
                 || literal_ends.iter().any(|end| is_part(end) && !end.starts_with("</")))
         {
-            let message = "arguments are over where a sign such as `)` follows, so that one can tell; put such a text behind them";
+            let message =
+                "the end of arguments is recognized by a sign such as `)`; put such a text after them";
             return Err(refused(at, message));
         }
         let next = self.node(next);
@@ -241,7 +242,7 @@ impl Planner {
     /// Plans everything up to a marker that follows.
     fn until(&mut self, what: What, at: &str, next: Follow) -> Planned<Follow> {
         if next.otherwise.is_some_and(|step| step != DONE) {
-            let message = "what follows begins with no marker, so nobody can tell where this part ends; put a `const_string` or a tag behind it";
+            let message = "what follows begins with no marker, so the end of this part cannot be recognized; put a `const_string` or a tag after it";
             return Err(refused(at, message));
         }
         let may_end = next.otherwise.is_some();
@@ -344,7 +345,7 @@ impl Planner {
         }
         let arms = merged(Follow { arms, otherwise: None }, next, at)?;
         if arms.otherwise.is_some_and(|step| step != DONE) {
-            let message = "what follows the free text begins with no marker, so nobody can tell where it ends; put a `const_string` or a tag behind it";
+            let message = "what follows the free text begins with no marker, so the end of the free text cannot be recognized; put a `const_string` or a tag after it";
             return Err(refused(at, message));
         }
         let may_end = arms.otherwise.is_some();
@@ -398,7 +399,7 @@ impl Planner {
 fn merged(mut a: Follow, b: Follow, at: &str) -> Planned<Follow> {
     let otherwise = match (a.otherwise, b.otherwise) {
         (Some(x), Some(y)) if x != y => {
-            let message = "two things may come here that begin with no marker, so nobody can tell them apart; give one of them a marker";
+            let message = "two parts may follow here that begin with no marker, so they cannot be distinguished; give one of them a marker";
             return Err(refused(at, message));
         }
         (x, y) => x.or(y),
@@ -408,7 +409,7 @@ fn merged(mut a: Follow, b: Follow, at: &str) -> Planned<Follow> {
             Some(known) if known.next == way.next => {}
             Some(_) => {
                 let message =
-                    format!("two things begin with {:?}, so nobody can tell them apart", way.marker);
+                    format!("two parts begin with {:?}, so they cannot be distinguished", way.marker);
                 return Err(refused(at, message));
             }
             None => a.arms.push(way),

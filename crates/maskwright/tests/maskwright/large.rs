@@ -212,7 +212,7 @@ fn unanchored_patterns() {
     // A key may match any of them, so that there are 2¹² kinds of keys.
     let error = refusal(&patterned(12), Options::default());
     assert!(error.starts_with("/patternProperties: "), "{error}");
-    assert!(error.contains("use fewer patterns, or give each a prefix of its own"), "{error}");
+    assert!(error.contains("use fewer patterns, or give each its own prefix"), "{error}");
     check(
         &patterned(5),
         &[r#"{"z":-1,"a":0,"ae":4,"cab":2}"#, r#"{"eee":"text"}"#],
@@ -410,7 +410,7 @@ fn everything_stops() {
         stop.cancel();
         let result = with_cancel(&stop, || compiler.compile(&constraint));
         let error = result.expect_err(&format!("{:?} goes on", constraint.kind())).to_string();
-        assert!(error.contains("told to stop"), "{:?}: {error}", constraint.kind());
+        assert!(error.contains("was cancelled"), "{:?}: {error}", constraint.kind());
         compiler.compile(&constraint).unwrap_or_else(|error| panic!("{:?}: {error}", constraint.kind()));
     }
 }

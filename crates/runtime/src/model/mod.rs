@@ -263,7 +263,7 @@ impl fmt::Display for ModelError {
             }
             Self::NoSlot { sequences } => write!(
                 f,
-                "the model can tell {sequences} texts apart, and all of them are taken; try again later, or load it for more"
+                "the model has slots for {sequences} texts, and all of them are taken; try again later, or load it with more"
             ),
             Self::NoRoom { asked, free, tokens } => write!(
                 f,

@@ -380,7 +380,7 @@ pub struct NoToken;
 impl fmt::Display for NoToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "no token can come next: the mask forbids all of them, or the model's logits are no numbers",
+            "no token can come next: the mask forbids all of them, or the model's logits are not numbers",
         )
     }
 }

@@ -195,7 +195,7 @@ impl fmt::Display for Failure {
             Self::Guide(reason) | Self::Limit(reason) => f.write_str(reason),
             Self::NoToken => crate::sampler::NoToken.fmt(f),
             Self::Rejected => f.write_str("the try has failed: the model wrote what is not allowed"),
-            Self::Model(reason) => write!(f, "the model cannot go on: {reason}"),
+            Self::Model(reason) => write!(f, "the model cannot continue: {reason}"),
             Self::Internal(reason) => write!(f, "internal error, please report it: {reason}"),
             Self::Stopped => f.write_str("the server is stopping; try again later"),
         }

@@ -280,7 +280,7 @@ fn schema_warnings(report: &Report, param: &str) -> Vec<String> {
     let mut warnings: Vec<String> =
         first.map(|(pointer, message)| format!("'{param}': {pointer} {message}")).collect();
     if left > 0 {
-        warnings.push(format!("'{param}': {left} more warnings; /v1/grammar/check tells all"));
+        warnings.push(format!("'{param}': {left} more warnings; /v1/grammar/check lists all of them"));
     }
     warnings
 }

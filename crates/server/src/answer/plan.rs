@@ -149,7 +149,7 @@ fn part(requested: &Requested, beside: &str) -> Result<tag::Format> {
         }
         _ => {
             let message = format!(
-                "a grammar in this notation cannot stand beside {beside}; write '{param}' in EBNF or Lark"
+                "a grammar in this notation cannot be combined with {beside}; write '{param}' in EBNF or Lark"
             );
             return Err(ApiError::invalid(param, "conflicting_parameters", message));
         }

@@ -28,14 +28,14 @@ pub(crate) fn check_open(messages: &Value) -> Result<()> {
     let Some((last, before)) = list.split_last() else { return Ok(()) };
     let at = format!("messages[{}]", before.len());
     let refuse = |field: &str, why: &str| {
-        let message = format!("'{at}.{field}' {why}; 'continue_final_message' goes on with the last message");
+        let message = format!("'{at}.{field}' {why}; 'continue_final_message' continues the last message");
         Err(ApiError::value(format!("{at}.{field}"), message))
     };
     if last["role"] != "assistant" {
         return refuse("role", "is not 'assistant'");
     }
     if last.get("tool_calls").is_some() {
-        return refuse("tool_calls", "is there, and calls cannot go on");
+        return refuse("tool_calls", "is present, and calls cannot be continued");
     }
     if last["content"].as_str().is_none_or(str::is_empty) {
         return refuse("content", "is empty");

@@ -370,7 +370,7 @@ fn grammar(source: String, syntax: Option<&str>, syntax_path: &str, path: &str) 
         }
         None => Constraint::guess_grammar(source).ok_or_else(|| {
             let message = format!(
-                "'{path}' looks like no grammar: expected rules such as `root ::= …` (EBNF) or `start: …` (Lark)"
+                "'{path}' does not look like a grammar: expected rules such as `root ::= …` (EBNF) or `start: …` (Lark)"
             );
             ApiError::invalid(path, "invalid_grammar", message)
         }),

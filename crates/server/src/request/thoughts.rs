@@ -65,7 +65,7 @@ impl Thoughts {
         let mut thoughts = Self::default();
         thoughts.variables(body, mind)?;
         if let Some(mut reasoning) = body.object("reasoning")? {
-            let why = "what the model thinks is told as it is, and not summed up";
+            let why = "reasoning is returned as it is, and not summarized";
             reasoning.refuse("summary", &[], why)?;
             reasoning.refuse("generate_summary", &[], why)?;
             thoughts.effort(&mut reasoning, "effort", mind)?;
@@ -93,7 +93,7 @@ impl Thoughts {
         let Value::Object(variables) = fields.all() else { return Ok(()) };
         for word in variables.keys() {
             if RESERVED.contains(&word.as_str()) {
-                let message = format!("'{path}.{word}' is given to the template by the server; remove it");
+                let message = format!("'{path}.{word}' is set by the server for the template; remove it");
                 return Err(ApiError::value(format!("{path}.{word}"), message));
             }
             if !mind.knows(word) {
@@ -122,7 +122,10 @@ impl Thoughts {
                 }
             }
             _ if !can_reason => {
-                return Err(ApiError::unsupported(path, "the model does not tell thoughts from answers"));
+                return Err(ApiError::unsupported(
+                    path,
+                    "the model does not separate reasoning from answers",
+                ));
             }
             ("low" | "medium" | "high", _) if mind.knows("reasoning_effort") => {
                 self.say("reasoning_effort", effort.clone().into(), &path)?;

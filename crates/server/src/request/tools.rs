@@ -178,7 +178,7 @@ fn tool(mut item: Fields, api: Api) -> Result<Read> {
         ("function" | "custom", Api::Responses) => item,
         (other, _) => {
             let why = format!(
-                "the server has no tools of its own, and '{other}' is one; 'function' and 'custom' are known"
+                "'{other}' is a tool that the server would run, and it has none; use 'function' or 'custom'"
             );
             return Err(ApiError::unsupported(item.at("type"), &why));
         }

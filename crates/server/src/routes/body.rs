@@ -40,7 +40,7 @@ impl FromRequest<Arc<State>> for Body {
             request.headers().get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity")
         {
             let message = format!(
-                "the body comes as {:?}, but only bodies that are not compressed are read; leave 'Content-Encoding' out",
+                "the body is encoded as {:?}, but compressed bodies are not supported; leave 'Content-Encoding' out",
                 coding.to_str().unwrap_or("?")
             );
             return Err(ApiError::other(
@@ -62,7 +62,8 @@ impl FromRequest<Arc<State>> for Body {
         let bytes = bytes?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|error| not_json(&error))?;
         if let Some(key) = keys::twice(&bytes) {
-            let message = format!("the key {key} stands twice in one object of the body; remove one of them");
+            let message =
+                format!("the key {key} appears twice in one object of the body; remove one of them");
             return Err(ApiError::other(
                 StatusCode::BAD_REQUEST,
                 "invalid_request_error",
@@ -89,7 +90,7 @@ async fn read(body: axum::body::Body, limit: usize) -> Result<Vec<u8>> {
     let (mut parts, mut bytes, mut count) = (body.into_data_stream(), Vec::new(), 0_usize);
     while let Some(part) = parts.next().await {
         let part = part.map_err(|_| {
-            let message = "the body did not arrive as a whole";
+            let message = "the body was not received completely";
             ApiError::other(StatusCode::BAD_REQUEST, "invalid_request_error", "incomplete_body", message)
         })?;
         count = count.saturating_add(part.len());

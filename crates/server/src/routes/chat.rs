@@ -132,11 +132,10 @@ fn check_open(
         Err(ApiError::invalid(param, "conflicting_parameters", message))
     };
     if body.flag("add_generation_prompt")? == Some(true) {
-        return conflict("add_generation_prompt", "a turn either begins or goes on; leave one of them out");
+        return conflict("add_generation_prompt", "a turn either begins or continues; leave one of them out");
     }
     if toolbox.is_some_and(|toolbox| !toolbox.is_closed()) {
-        let why =
-            "an answer that goes on calls no tools; leave one of them out, or give 'tool_choice': 'none'";
+        let why = "an answer that continues a message calls no tools; leave one of them out, or give 'tool_choice': 'none'";
         return conflict("tools", why);
     }
     if thoughts.thinking == Some(Thinking::Optional) {

@@ -129,7 +129,7 @@ fn asked_about(state: &State, asked: Value) -> Result<Vec<TokenId>> {
         }
         Value::Array(list) if list.len() <= MAX_ASKED => tokens::tokens(&list, "why", vocabulary.size()),
         Value::Array(list) => {
-            let message = format!("'why' has {} tokens, but at most {MAX_ASKED} are told about", list.len());
+            let message = format!("'why' has {} tokens, but at most {MAX_ASKED} are explained", list.len());
             Err(ApiError::value("why", message))
         }
         other => Err(ApiError::wrong_type("why", "a string or an array of tokens", &other)),

@@ -82,7 +82,7 @@ pub(crate) async fn sglang(Extract(state): Extract<Arc<State>>, Body(mut body): 
     let is_streamed = body.flag("stream")?.unwrap_or(false);
     let off = [json!(false)];
     body.refuse("return_logprob", &off, "use /v1/completions with 'logprobs'")?;
-    body.refuse("return_hidden_states", &off, "hidden states are not told")?;
+    body.refuse("return_hidden_states", &off, "hidden states are not returned")?;
     body.refuse("top_logprobs_num", &[json!(0)], "use /v1/completions with 'logprobs'")?;
     let mut names = words::take(&mut body)?;
     names.extend(words::take(&mut params)?);

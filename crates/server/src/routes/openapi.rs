@@ -59,7 +59,7 @@ fn all() -> Value {
         "info": {
             "title": "maskwright",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "A model behind the API of OpenAI, whose answers satisfy their constraint.",
+            "description": "A model with an OpenAI-compatible API, whose answers satisfy their constraint.",
         },
         "paths": paths,
         "components": {
@@ -124,8 +124,8 @@ fn posts() -> Vec<Post> {
         (path, "Tokens to text", vec!["tokens"], fields)
     };
     vec![
-        ("/v1/chat/completions", "A conversation goes on", vec!["messages"], chat()),
-        ("/v1/completions", "A plain text goes on", vec!["prompt"], completions()),
+        ("/v1/chat/completions", "The next message of a conversation", vec!["messages"], chat()),
+        ("/v1/completions", "The continuation of a plain text", vec!["prompt"], completions()),
         ("/v1/responses", "The newer API", vec!["input"], responses()),
         ("/generate", "SGLang's own endpoint", vec![], sglang()),
         ("/completion", "llama.cpp's own endpoint", vec!["prompt"], llama_cpp()),
@@ -157,7 +157,7 @@ fn posts() -> Vec<Post> {
                 (
                     "locate",
                     flag(),
-                    "whether the answer says where the text stands, in the terms of the grammar",
+                    "whether the answer reports the place that the text has reached, in terms of the grammar",
                 ),
                 (
                     "why",
@@ -194,8 +194,8 @@ fn chat() -> Vec<Field> {
             json!({"type": "object"}),
             "`json_schema`, `json_object`, `regex`, `ebnf`, `gbnf`, `lark`, `grammar`, `choice`, `pcfg`, `structural_tag`, `text`",
         ),
-        ("continue_final_message", flag(), "whether the answer goes on with the last message"),
-        ("add_generation_prompt", flag(), "the contrary"),
+        ("continue_final_message", flag(), "whether the answer continues the last message"),
+        ("add_generation_prompt", flag(), "the opposite"),
     ];
     fields.extend(shared());
     fields
@@ -207,7 +207,7 @@ fn completions() -> Vec<Field> {
         ("max_tokens", whole(1), "16 without a constraint"),
         ("n", whole(1), "how many answers to each prompt"),
         ("logprobs", range(0.0, 20.0), ""),
-        ("echo", flag(), "whether the prompt stands in front of the answer"),
+        ("echo", flag(), "whether the prompt is repeated before the answer"),
         ("stream_options", json!({"type": "object"}), "`include_usage`"),
         ("response_format", json!({"type": "object"}), "as in chat"),
     ];
@@ -219,7 +219,7 @@ fn responses() -> Vec<Field> {
     let mut fields = vec![
         ("input", json!({"type": ["string", "array"]}), "a text, or a list of items"),
         ("instructions", text(), ""),
-        ("previous_response_id", text(), "a response that is kept, to go on from"),
+        ("previous_response_id", text(), "a response that is kept, to continue from"),
         ("store", flag(), "whether the response is kept; true unless the server has no room for any"),
         ("max_output_tokens", whole(1), ""),
         ("text", json!({"type": "object"}), "`format` is what `response_format` is elsewhere"),
@@ -239,7 +239,7 @@ fn responses() -> Vec<Field> {
 
 fn sglang() -> Vec<Field> {
     let mut params = vec![
-        ("max_new_tokens", whole(1), "128 unless told otherwise"),
+        ("max_new_tokens", whole(1), "128 by default"),
         ("n", whole(1), ""),
         ("response_format", json!({"type": "object"}), "as in chat"),
     ];
@@ -342,8 +342,8 @@ fn extras() -> Value {
         ("numbers", one_of(&["double", "any"]), ""),
         ("formats", one_of(&["enforced", "annotation"]), ""),
         ("finish", flag(), "whether a constrained answer is complete when its tokens are used up"),
-        ("tokens", flag(), "whether the answer tells its tokens"),
-        ("mass", flag(), "whether the answer tells how much of the model's probability each mask left"),
+        ("tokens", flag(), "whether the answer lists its tokens"),
+        ("mass", flag(), "whether the answer reports how much of the model's probability each mask left"),
         ("sampling", one_of(&["masked", "exact"]), "how tokens are drawn"),
         ("tries", json!({"type": "integer", "minimum": 1, "maximum": MAX_TRIES}), "of an exact draw"),
         ("draft", draft, "what the model writes first, in its own words"),

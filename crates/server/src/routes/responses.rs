@@ -212,8 +212,7 @@ fn logprobs_wanted(body: &mut Fields) -> Result<Option<u8>> {
 }
 
 fn unsupported(body: &mut Fields) -> Result<()> {
-    let why =
-        "there are no conversations that are kept; use 'previous_response_id', or send all of it in 'input'";
+    let why = "conversations are not stored; use 'previous_response_id', or send all of it in 'input'";
     body.refuse("conversation", &[], why)?;
     body.refuse("background", &[json!(false)], "nothing runs in the background")?;
     body.refuse("truncation", &[json!("disabled")], "nothing is left out of a conversation")?;

@@ -118,7 +118,7 @@ async fn what_makes_no_sense_is_refused_by_its_place() {
         (json!({"grammar": "S -> a [0.5"}), "", "invalid_grammar", "not closed"),
         (json!({"grammar": "S -> S"}), "", "invalid_grammar", "derives no text"),
         // The sum is one, and yet the loop is as good as certain: no prefix has a finite weight.
-        (json!({"grammar": "S -> S a [0.9999999999999] | a"}), "", "invalid_grammar", "goes on for ever"),
+        (json!({"grammar": "S -> S a [0.9999999999999] | a"}), "", "invalid_grammar", "never ends"),
     ] {
         let format = with(json!({"type": "pcfg", "grammar": DRINKS}), format);
         let (error, message) = ask(format.clone()).await;

@@ -69,7 +69,7 @@ fn start(draft: &Draft, names: &Names<'_>, options: &Options, errors: &mut Vec<D
     let name = options.start.as_deref().unwrap_or(&first.left);
     names.get(name).copied().unwrap_or_else(|| {
         let error = Diagnostic::error(first.left_span, format!("the start symbol `{name}` has no rule"));
-        errors.push(error.with_help("name a symbol that stands on the left side of a rule"));
+        errors.push(error.with_help("name a symbol that appears on the left side of a rule"));
         NonterminalId(0)
     })
 }
@@ -199,10 +199,8 @@ fn judge(pcfg: &mut Pcfg, places: &[Span]) -> Option<Diagnostic> {
         let rule = pcfg.rules.iter().find(|rule| rule.left == pcfg.start && rule.probability > 0.0);
         let shown =
             rule.map_or(String::new(), |rule| format!(", as in `{}`", super::write::rule(pcfg, rule)));
-        let message = format!(
-            "the start symbol `{}` derives no text: its rules go on for ever{shown}",
-            pcfg.names[start]
-        );
+        let message =
+            format!("the start symbol `{}` derives no text: its rules never end{shown}", pcfg.names[start]);
         return Some(
             Diagnostic::error(places[start], message)
                 .with_help("give it an alternative that ends in terminals"),

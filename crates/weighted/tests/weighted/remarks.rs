@@ -35,8 +35,8 @@ fn wrong_grammars_are_refused_with_their_place() {
         ("S -> a [1] b", "a new rule begins on a new line"),
         ("-> a", "a rule begins with the name of its symbol"),
         ("S -> ( a )", "`(` has no meaning here"),
-        ("S -> S", "the start symbol `S` derives no text: its rules go on for ever, as in `S -> S`"),
-        ("A -> B\nB -> A", "the start symbol `A` derives no text: its rules go on for ever, as in `A -> B`"),
+        ("S -> S", "the start symbol `S` derives no text: its rules never end, as in `S -> S`"),
+        ("A -> B\nB -> A", "the start symbol `A` derives no text: its rules never end, as in `A -> B`"),
     ];
     for (source, says) in cases {
         let said = errors(source);
@@ -71,7 +71,7 @@ fn a_loop_that_never_ends_is_refused_by_name() {
     let source = "T -> x S\nS -> A [1]\nA -> S [0.9999999999999] | a [0.0000000000001]";
     let grammar = Pcfg::parse(source, &Options::default()).unwrap();
     let Err(error) = Parser::<Real>::new(&grammar) else { panic!("the loop should be refused") };
-    assert!(error.message.contains("the loop S → A → S goes on for ever"), "{error}");
+    assert!(error.message.contains("the loop S → A → S never ends"), "{error}");
     assert!(error.message.contains("as in `S -> A`") && error.span.start == 14, "{error:?}");
     // Whether there is a derivation, and which is best, does not depend on that.
     assert!(Parser::<Boolean>::new(&grammar).is_ok() && Parser::<MaxPlus>::new(&grammar).is_ok());

@@ -157,7 +157,7 @@ fn settings(config: &Config) -> Result<Settings, Failure> {
         }
     }
     if settings.api_keys.iter().any(String::is_empty) {
-        return Err(Failure::sentence("an API key is empty, which would keep nobody out"));
+        return Err(Failure::sentence("an API key is empty, which would let everyone in"));
     }
     settings.cors_origins.clone_from(&config.cors_origin);
     // Host names are checked if they were listed, or if only this machine can reach the server: then few names are

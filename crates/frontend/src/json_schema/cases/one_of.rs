@@ -41,7 +41,7 @@ impl<'s> Algebra<'s> {
         if self.is_tagged(&possible, kind) {
             return ways;
         }
-        let help = "use `anyOf`, or require a key in each branch whose `const` tells them apart";
+        let help = "use `anyOf`, or require a key in each branch whose `const` distinguishes them";
         let here = self.context.here;
         let Some(pairs) = self.comparable_pairs(&possible, kind) else {
             let message = format!("more than {MAX_COMPARED_PAIRS} pairs of branches must be compared");

@@ -39,7 +39,7 @@ impl Emitter<'_> {
         }
         if kept.is_empty() {
             let why = match (values, keywords.constant) {
-                ([], Some(_)) => "`const` is none of the values of `enum`",
+                ([], Some(_)) => "`const` is not one of the values of `enum`",
                 ([], None) => "`enum` is empty",
                 _ => "no listed value satisfies the other keywords",
             };

@@ -75,7 +75,7 @@ impl Parser<'_> {
         } else {
             Some(self.times()?)
         };
-        self.expect("}", " behind the bounds")?;
+        self.expect("}", " after the bounds")?;
         Ok((min, max))
     }
 
@@ -114,7 +114,7 @@ impl Parser<'_> {
             Some(Kind::Directive) => self.inline_directive()?,
             Some(Kind::Reference) => self.reference(start)?,
             Some(Kind::Sign("*" | "+" | "?")) => {
-                let help = "a repetition stands behind what is repeated";
+                let help = "a repetition is written after what it repeats";
                 return self.fail(start, "there is nothing to repeat", help);
             }
             Some(Kind::Sign(":")) => {
@@ -208,7 +208,7 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.expect("}", " behind the arguments")?;
+        self.expect("}", " after the arguments")?;
         Ok(Atom::Template(name, arguments))
     }
 

@@ -75,7 +75,7 @@ impl Parser<'_> {
             definition.attributes = self.attributes()?;
         }
         self.refuse_for_terminals(&definition)?;
-        self.expect(":", " behind the name")?;
+        self.expect(":", " after the name")?;
         let before = self.at;
         self.skip_newlines_within();
         // A leading bar is decoration, if it is on a separate line.
@@ -116,7 +116,7 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.expect("}", " behind the parameters")?;
+        self.expect("}", " after the parameters")?;
         Ok(names)
     }
 
@@ -127,7 +127,7 @@ impl Parser<'_> {
             let place = self.here();
             let name = self.expect_name()?;
             if seen.contains(&name) {
-                return self.fail(place, format!("`{name}` is said twice"), "keep one of them");
+                return self.fail(place, format!("`{name}` is given twice"), "keep one of them");
             }
             seen.push(name.clone());
             self.attribute(&name, place, &mut attributes)?;
@@ -135,7 +135,7 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.expect("]", " behind the attributes")?;
+        self.expect("]", " after the attributes")?;
         Ok(attributes)
     }
 
@@ -227,10 +227,10 @@ impl Parser<'_> {
                 let help = "only terminals of `common` can be imported; change the definition itself";
                 return self.fail(place, format!("there is nothing for `{word}` to change"), help);
             }
-            "%if" => return self.fail(place, "`%if` stands behind an alternative", "move it there"),
+            "%if" => return self.fail(place, "`%if` belongs after an alternative", "move it there"),
             "%json" | "%regex" | "%lark" => {
                 let help = format!("write `name: {word} {{ … }}`");
-                return self.fail(place, format!("`{word}` stands in the body of a definition"), help);
+                return self.fail(place, format!("`{word}` belongs in the body of a definition"), help);
             }
             _ => {
                 let help = match nearest(word, DIRECTIVES.into_iter()) {
@@ -259,7 +259,7 @@ impl Parser<'_> {
                 self.import_one(document, false)?;
                 self.skip_newlines();
                 if !self.eat(",") {
-                    return self.expect(")", " behind the names");
+                    return self.expect(")", " after the names");
                 }
             }
         }

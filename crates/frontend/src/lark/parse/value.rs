@@ -169,7 +169,7 @@ impl Parser<'_> {
                 self.at += 1;
                 return Ok(Bits::ALL);
             }
-            return self.unexpected("`_` or some bits, such as `[0:3]`,");
+            return self.unexpected("`_` or some bits, such as `[0:3]`");
         }
         let first = self.unsigned()?;
         self.expect(":", "")?;
@@ -203,7 +203,7 @@ impl Parser<'_> {
             }
             "%lark" => {
                 self.at += 1;
-                self.expect("{", " behind `%lark`")?;
+                self.expect("{", " after `%lark`")?;
                 let document = self.deeper(|parser| Ok(parser.document(true)))?;
                 if !self.eat("}") {
                     if self.errors.is_empty() {
@@ -216,7 +216,7 @@ impl Parser<'_> {
             }
             _ => {
                 let help = "write it on a line of its own";
-                self.fail(place, format!("`{word}` stands in the body of a definition"), help)
+                self.fail(place, format!("`{word}` belongs in the body of a definition"), help)
             }
         }
     }

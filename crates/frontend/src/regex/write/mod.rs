@@ -132,7 +132,7 @@ impl fmt::Display for WriteErrorKind {
             Self::Limit => {
                 f.write_str("a number of tokens is limited here, and a regular expression has none")
             }
-            Self::NestedString => f.write_str("a JSON string stands inside an intersection or a complement"),
+            Self::NestedString => f.write_str("a JSON string is inside an intersection or a complement"),
         }
     }
 }

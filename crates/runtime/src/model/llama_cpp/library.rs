@@ -192,8 +192,8 @@ impl Sizes {
         );
         let cells =
             cells.max(1).checked_next_multiple_of(CELLS).filter(|&cells| i32::try_from(cells).is_ok());
-        let cells =
-            cells.ok_or_else(|| LoadError::unsupported("so many tokens cannot be counted; ask for fewer"))?;
+        let cells = cells
+            .ok_or_else(|| LoadError::unsupported("this many tokens cannot be counted; ask for fewer"))?;
         Ok(Self { width, context: context.min(cells), sequences, cells, cell_bytes })
     }
 }

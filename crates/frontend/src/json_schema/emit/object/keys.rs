@@ -148,7 +148,7 @@ impl<'s> Emitter<'s> {
             None => {
                 let Limits { states, steps, .. } = Languages::MEMBERSHIP_LIMITS;
                 format!(
-                    "telling the keys of these patterns apart takes more than {states} states or {steps} steps"
+                    "distinguishing the keys of these patterns takes more than {states} states or {steps} steps"
                 )
             }
             Some(found) if found.found.len() > MAX_CELLS => {
@@ -165,11 +165,11 @@ impl<'s> Emitter<'s> {
                 if mixed.saturating_mul(states) <= MAX_CELL_STATES {
                     return Some(cells);
                 }
-                format!("telling the keys of these patterns apart takes more than {MAX_CELL_STATES} states")
+                format!("distinguishing the keys of these patterns takes more than {MAX_CELL_STATES} states")
             }
         };
         let path = object.positive.first().map_or(PathId::ROOT, |&id| self.algebra.path(id));
-        let help = "use fewer patterns, or give each a prefix of its own with `^`";
+        let help = "use fewer patterns, or give each its own prefix with `^`";
         self.algebra.context.halt(path, "patternProperties", message, help);
         None
     }

@@ -49,7 +49,7 @@ impl<'s> Emitter<'s> {
         if !plan.choices.is_empty() {
             parts = self.split_by_choices(plan);
             if parts.is_none() {
-                let message = "so many conditions on keys cannot be followed in any order".to_owned();
+                let message = "there are too many conditions on keys to allow any order".to_owned();
                 return self.without_any_order(plan, message, "use the key order of the schema");
             }
         } else if plan.broken > 0 {
