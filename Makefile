@@ -10,6 +10,7 @@ TOKENIZER  ?= $(ASSETS_DIR)/llama3_1/tokenizer.json
 SAMPLE     ?= 300
 # The oldest compiler that we promise.
 MSRV        = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+# The crate is also an rlib, for its tests, and Cargo optimizes no rlib across crates; so `make capi` names the types to build.
 # How the C library is built, and where Cargo then puts it. Without optimisation: make capi CAPI_FLAGS= CAPI_BUILT=debug
 CAPI_FLAGS ?= --release
 CAPI_BUILT ?= release
@@ -88,7 +89,7 @@ test-llama-cpp: cargo-is-there ## run the tests of the runtime with its model on
 	@scripts/llama_cpp_needs.sh $(CARGO) test -p maskwright-runtime --features llama-cpp
 
 capi: cargo-is-there ## build the C library and put it with its headers into target/capi
-	$(CARGO) build $(CAPI_FLAGS) -p maskwright-capi
+	$(CARGO) rustc $(CAPI_FLAGS) -p maskwright-capi --lib --crate-type cdylib,staticlib
 	@scripts/capi_install.sh "$${CARGO_TARGET_DIR:-target}/$(CAPI_BUILT)" target/capi
 
 capi-archive: capi ## pack the C library for a release, and try the package with pkg-config and CMake
